@@ -1,0 +1,1 @@
+"""The reference application: a brief becomes a finished, verified video ad."""

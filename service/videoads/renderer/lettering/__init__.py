@@ -1,0 +1,1 @@
+"""Lettering: the two vendored typefaces, what they cover, how wide a text is and where its lines break."""
