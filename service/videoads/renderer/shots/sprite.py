@@ -1,0 +1,174 @@
+"""Sprites: what is pasted into a frame, and where they come from (a drawing, a picture, a formula).
+
+A sprite knows its size in design units and how many pixels it has for each. Colours are bled under the edge,
+so that resampling at part pixels makes no dark fringe. Where and when sprites appear is the pieces' affair.
+"""
+
+import io
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import resvg_py
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter
+
+from videoads.renderer.shots.colour import Rgb
+
+Floats = NDArray[np.float32]
+_OPAQUE_ENOUGH = 24
+
+
+@dataclass(frozen=True)
+class Sprite:
+    """A picture (or one flat colour) and its mask; `width` and `height` in design units."""
+
+    fill: Image.Image | Rgb
+    mask: Image.Image | None
+    width: float
+    height: float
+
+
+@cache
+def drawing_source(name: str) -> str:
+    """The text of `art/NAME.svg`."""
+    return files("videoads.renderer.shots").joinpath("art", f"{name}.svg").read_text("utf-8")
+
+
+def drawing_size(svg: str) -> tuple[float, float]:
+    """Width and height of a drawing's viewBox: its size in design units."""
+    numbers = svg.split('viewBox="', 1)[1].split('"', 1)[0].split()
+    return float(numbers[2]), float(numbers[3])
+
+
+def sprite_from_svg(svg: str, density: float, *, stretch: tuple[float, float] | None = None) -> Sprite:
+    """Draw a coloured SVG at `density` pixels a unit; `stretch` gives it another size in units."""
+    width, height = stretch or drawing_size(svg)
+    pixels = max(1, round(width * density)), max(1, round(height * density))
+    if stretch:
+        svg = svg.replace("<svg ", '<svg preserveAspectRatio="none" ', 1)
+    png = bytes(
+        resvg_py.svg_to_bytes(svg_string=svg, width=pixels[0], height=pixels[1], skip_system_fonts=True)
+    )
+    picture = Image.open(io.BytesIO(png)).convert("RGBA")
+    if picture.size != pixels:
+        picture = picture.resize(pixels, Image.Resampling.BILINEAR)
+    return sprite_from_picture(picture, width, height)
+
+
+def sprite_from_picture(picture: Image.Image, width: float, height: float) -> Sprite:
+    """A sprite from an RGBA picture; a picture of one colour keeps only its mask."""
+    picture = picture.convert("RGBA")
+    mask = picture.getchannel("A")
+    solid = mask.point([255 if value >= _OPAQUE_ENOUGH else 0 for value in range(256)])
+    extrema = [
+        band.getextrema()
+        for band in Image.composite(picture, Image.new("RGBA", picture.size), solid).split()[:3]
+    ]
+    if mask.getextrema()[0] == 255:
+        return Sprite(picture.convert("RGB"), None, width, height)
+    flat = _flat_colour(picture, solid) if all(low == 0 for low, _ in extrema) else None
+    if flat is not None:
+        return Sprite(flat, mask, width, height)
+    spread = max(1.0, min(picture.size) / 160)
+    bled = picture.convert("RGBa").filter(ImageFilter.GaussianBlur(spread)).convert("RGBA").convert("RGB")
+    fill = Image.composite(picture.convert("RGB"), bled, solid)
+    return Sprite(fill, mask, width, height)
+
+
+def blurred(sprite: Sprite, radius: float) -> Sprite:
+    """The sprite out of focus; `radius` in its own pixels. The sprite needs an empty margin of that size."""
+    fill = sprite.fill
+    if isinstance(fill, Image.Image):
+        fill = fill.filter(ImageFilter.GaussianBlur(radius))
+    mask = sprite.mask.filter(ImageFilter.GaussianBlur(radius)) if sprite.mask else None
+    return Sprite(fill, mask, sprite.width, sprite.height)
+
+
+def turned(sprite: Sprite, steps: int) -> tuple[Sprite, ...]:
+    """The sprite in `steps` rotations of a full turn, on a square large enough for each."""
+    side = int((max(sprite.width, sprite.height)) * 1.5)
+    mask = sprite.mask
+    assert mask is not None
+    pixels = round(side * mask.width / sprite.width)
+    place = ((pixels - mask.width) // 2, (pixels - mask.height) // 2)
+    square_mask = Image.new("L", (pixels, pixels))
+    square_mask.paste(mask, place)
+    bicubic = Image.Resampling.BICUBIC
+    masks = [square_mask.rotate(360 * step / steps, bicubic) for step in range(steps)]
+    if not isinstance(sprite.fill, Image.Image):
+        return tuple(Sprite(sprite.fill, one, side, side) for one in masks)
+    square = Image.new("RGB", (pixels, pixels), sprite.fill.resize((1, 1)).getpixel((0, 0)))
+    square.paste(sprite.fill, place)
+    fills = [square.rotate(360 * step / steps, bicubic) for step in range(steps)]
+    return tuple(Sprite(fill, one, side, side) for fill, one in zip(fills, masks, strict=True))
+
+
+def grey(values: Floats) -> Image.Image:
+    """Numbers from 0 to 1 as an 8-bit grey picture."""
+    return Image.fromarray((np.clip(values, 0, 1) * 255 + 0.5).astype(np.uint8))
+
+
+@cache
+def soft_disc(power: float = 2.0, side: int = 160) -> Image.Image:
+    """A grey disc of light falling off to nothing at its rim; a larger `power` has a smaller heart."""
+    axis = np.linspace(-1, 1, side, dtype=np.float32)
+    distance = np.sqrt(axis[:, None] ** 2 + axis[None, :] ** 2)
+    return grey((np.clip(1 - distance, 0, 1) ** power).astype(np.float32))
+
+
+@cache
+def crisp_disc(side: int = 160, ring: float = 0.0, feather: float = 0.04) -> Image.Image:
+    """A grey disc with a clean edge; `ring` (0 to 1) makes its rim brighter than its heart, as a lens does."""
+    axis = np.linspace(-1.04, 1.04, side, dtype=np.float32)
+    distance = np.sqrt(axis[:, None] ** 2 + axis[None, :] ** 2)
+    inside = np.clip((1 - distance) / feather, 0, 1)
+    heart = (1 - ring) + ring * np.clip(distance, 0, 1) ** 6
+    return grey((inside * heart).astype(np.float32))
+
+
+def gradient(
+    width: int, height: int, stops: list[tuple[float, Rgb]], *, slant: float = 0.0, seed: int = 1
+) -> Image.Image:
+    """A vertical gradient (leaning by `slant`) through `stops` of (place, colour), dithered against banding."""
+    place = np.linspace(0, 1, height, dtype=np.float32)[:, None]
+    if slant:
+        place = np.clip(place + np.linspace(-slant, slant, width, dtype=np.float32)[None, :], 0, 1)
+    return _through(np.broadcast_to(place, (height, width if slant else 1)), width, stops, seed)
+
+
+def radial(
+    width: int,
+    height: int,
+    stops: list[tuple[float, Rgb]],
+    *,
+    centre: tuple[float, float],
+    reach: float,
+    squash: float = 1.0,
+    seed: int = 1,
+) -> Image.Image:
+    """A gradient from `centre` (shares of the size) outwards; `reach` is in shares of the height."""
+    across = (np.arange(width, dtype=np.float32)[None, :] - centre[0] * width) / (reach * height)
+    down = (np.arange(height, dtype=np.float32)[:, None] - centre[1] * height) / (reach * height * squash)
+    return _through(np.clip(np.sqrt(across**2 + down**2), 0, 1), width, stops, seed)
+
+
+def _through(place: Floats, width: int, stops: list[tuple[float, Rgb]], seed: int) -> Image.Image:
+    at = np.array([stop for stop, _ in stops], dtype=np.float32)
+    height = place.shape[0]
+    noise = np.random.default_rng(seed).random((height, width), dtype=np.float32)
+    bands = [np.interp(place, at, np.array([c[band] for _, c in stops], np.float32)) for band in range(3)]
+    return Image.fromarray(
+        np.stack([(band + noise).clip(0, 255).astype(np.uint8) for band in bands], axis=-1)
+    )
+
+
+def _flat_colour(picture: Image.Image, solid: Image.Image) -> Rgb | None:
+    pixels = np.asarray(picture)[np.asarray(solid) > 0][:, :3]
+    if not len(pixels):
+        return (0, 0, 0)
+    if int(pixels.max(axis=0).astype(int).__sub__(pixels.min(axis=0)).max()) > 12:
+        return None
+    red, green, blue = (int(value) for value in np.median(pixels, axis=0))
+    return red, green, blue
