@@ -5,6 +5,7 @@ less of it. A layer's `depth` says how strongly the camera moves it (0 far away,
 """
 
 from dataclasses import dataclass
+from functools import cache
 from math import ceil, floor
 
 import numpy as np
@@ -72,6 +73,10 @@ class Stage:
         """Size of a picture that fills the span."""
         left, top, right, bottom = self.span()
         return ceil((right - left) * self.scale) + 2, ceil((bottom - top) * self.scale) + 2
+
+    def frame_pixels(self) -> tuple[int, int]:
+        """The frame's own size."""
+        return self.request.width, self.request.height
 
     def place_in_backdrop(self, x: float, y: float) -> Point:
         """A point in units as shares of the backdrop's size."""
@@ -203,6 +208,37 @@ class Canvas:
         ImageDraw.Draw(mask).polygon(inside, fill=round(255 * opacity))
         self.picture.paste(colour, (left, top, right, bottom), mask.reduce(2))
 
+    def below(
+        self,
+        edge: list[Point],
+        fill: Sprite,
+        *,
+        depth: float = 1.0,
+        opacity: float = 1.0,
+        thickness: float = 0.0,
+    ) -> None:
+        """Fill what is under a curve (points from left to right) with a colour, or a picture as large as the frame
+        hung from the curve's top; with a `thickness` only so much below the curve's lowest point."""
+        pixels = np.array([self.project(x, y, depth) for x, y in edge], np.float32)
+        width, height = self.picture.size
+        line = np.interp(np.arange(width, dtype=np.float32) + 0.5, pixels[:, 0], pixels[:, 1])
+        top, low = max(0, floor(float(line.min()))), min(height, ceil(float(line.max())) + 1)
+        if thickness:
+            height = min(height, low + round(thickness * self.stage.scale))
+        if top >= height:
+            return
+        colour = fill.fill
+        if isinstance(colour, Image.Image):
+            colour = colour.crop((0, 0, width, height - top))
+        else:
+            colour = Image.new("RGB", (width, height - top), colour)
+        mask = Image.new("L", (width, height - top), round(255 * opacity))
+        if low > top:
+            rows = np.arange(top, low, dtype=np.float32)[:, None]
+            cover = np.clip(rows - line[None, :] + 0.5, 0, 1) * (255 * opacity)
+            mask.paste(Image.fromarray(cover.astype(np.uint8)), (0, 0))
+        self.picture.paste(colour, (0, top), mask)
+
     def _target(
         self, x: float, y: float, width: float, height: float, anchor: Point, depth: float
     ) -> tuple[tuple[int, int, int, int], tuple[float, float, float, float]] | None:
@@ -240,4 +276,9 @@ def _resample(
 
 
 def _scaled(share: float) -> list[int]:
-    return [min(255, round(value * share)) for value in range(256)]
+    return _scaled_by(round(share * 255))
+
+
+@cache
+def _scaled_by(part: int) -> list[int]:
+    return [min(255, value * part // 255) for value in range(256)]

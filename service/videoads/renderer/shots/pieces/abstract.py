@@ -2,9 +2,9 @@
 
 import math
 
-from videoads.renderer.shots.colour import lightness
+from videoads.renderer.shots.colour import lightness, mix
 from videoads.renderer.shots.easing import arrive, between, smooth
-from videoads.renderer.shots.sprite import blurred, crisp_disc, gradient, soft_disc, turned
+from videoads.renderer.shots.sprite import Sprite, blurred, crisp_disc, gradient, soft_disc, turned
 from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
 
 RING_STEPS = 48
@@ -27,11 +27,18 @@ class Abstract:
         self.sky = gradient(
             *stage.backdrop_pixels(), [(0, base), (0.5, middle), (1, deep)], slant=0.18, seed=stage.request.seed
         )
-        self.ribbon_colours = [
-            colour("accent", "dark" if dark_brand else "light", 0.55),
-            colour("accent", "light", 0.3),
-            colour("accent", "dark", 0.28),
+        tops = [
+            colour("accent", "dark" if dark_brand else "light", 0.6 if dark_brand else 0.5),
+            colour("accent", "dark" if dark_brand else "light", 0.32 if dark_brand else 0.22),
+            colour("accent", "dark", 0.12),
         ]
+        feet = [mix(top, colour("dark"), 0.35 if dark_brand else 0.16) for top in tops[:2]]
+        feet.append(mix(tops[2], colour("dark"), 0.62))
+        self.ribbons = [
+            Sprite(gradient(*stage.frame_pixels(), [(0, top), (0.42, foot), (1, foot)]), None, 8, 8)
+            for top, foot in zip(tops, feet, strict=True)
+        ]
+        self.rims = [Sprite(mix(top, colour("light", "white", 0.4), 0.55), None, 8, 8) for top in tops]
         self.phase = [float(value) for value in draw.uniform(0, math.tau, 3)]
         extras = [colour("accent"), colour("light", "accent", 0.25), colour("ink", "accent", 0.35)]
         orbs = [stage.svg("orb", size=1.4, extra={"near": one}) for one in extras]
@@ -77,9 +84,10 @@ class Abstract:
         self._ribbon(canvas, 2, seconds, top=1075, swing=58, depth=1.15)
         for x, y, size, speed in self.dust:
             down = 1330 - ((y * 1400 + seconds * (40 + 90 * speed)) % 1400)
-            canvas.glow(colour("white"), x * 860 - 70 + 18 * math.sin(seconds * 1.3 + 9 * y), down, 7 + 15 * size,
-                        crisp_disc(64, 0.3, 0.5), depth=0.5 + size, strength=0.16 + 0.4 * speed)  # fmt: skip
-        canvas.draw(self.near_orb, 700 - 120 * seconds % 1.0, 1190 + 26 * math.sin(seconds * 1.1), size=1.7, depth=1.7,
+            wide = 7 + 15 * size
+            canvas.shade(crisp_disc(64, 0.3, 0.5), colour("white"), x * 860 - 70 + 18 * math.sin(seconds * 1.3 + 9 * y),
+                         down, wide, wide, depth=0.5 + size, opacity=0.16 + 0.4 * speed)  # fmt: skip
+        canvas.draw(self.near_orb, 700 - 60 * smooth(t), 1190 + 26 * math.sin(seconds * 1.1), size=1.7, depth=1.7,
                     opacity=0.9)  # fmt: skip
 
     def _orb(self, canvas: Canvas, orb: tuple, seconds: float, enter: float) -> None:  # type: ignore[type-arg]
@@ -98,7 +106,6 @@ class Abstract:
             x = between(left - 60, right + 60, share)
             wave = math.sin(x / 190 + phase) * 0.7 + math.sin(x / 97 - phase * 1.3) * 0.3
             edge.append((x, top + swing * wave - 120 * (share - 0.5) * self.turn))
-        body = [*edge, (right + 60, bottom + 90), (left - 60, bottom + 90)]
-        canvas.polygon(body, self.ribbon_colours[row], depth=depth, opacity=0.94)
-        lift = [(x, y + 7) for x, y in reversed(edge)]
-        canvas.polygon([*edge, *lift], self.stage.colour("light", "white", 0.4), depth=depth, opacity=0.55)
+        rim = [(x, y - 5) for x, y in edge]
+        canvas.below(rim, self.rims[row], depth=depth, opacity=0.9, thickness=8)
+        canvas.below(edge, self.ribbons[row], depth=depth)

@@ -1,0 +1,137 @@
+"""Makes the media, each kind by the program that knows how, a few processes at a time.
+
+Requests of equal content share one file, so hundreds of small jobs cost one process. Which program makes which
+kind is a table that can be replaced; the default table names this application's renderer.
+"""
+
+import asyncio
+import hashlib
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from videoads.providers.synthetic.jobs import write_whole
+
+MediaKind = Literal["clip", "still", "voice", "music", "film"]
+PROCESS_TIMEOUT_SECONDS = 600.0
+MESSAGE_CHARACTERS_MAX = 300
+REPORT_BYTES_MAX = 256 * 1024
+
+# {request} and {out} are replaced by paths.
+Recipes: TypeAlias = dict[MediaKind, tuple[str, ...]]
+DEFAULT_RECIPES: Recipes = {
+    "clip": (sys.executable, "-m", "videoads.renderer.shots", "{request}", "{out}"),
+    "still": (sys.executable, "-m", "videoads.providers.synthetic.stills", "{request}", "{out}"),
+    "voice": (sys.executable, "-m", "videoads.renderer.sound", "speak", "{request}", "{out}"),
+    "music": (sys.executable, "-m", "videoads.renderer.sound", "music", "{request}", "{out}"),
+    "film": (sys.executable, "-m", "videoads.renderer", "render", "{request}", "{out}"),
+}
+FORMATS: dict[MediaKind, tuple[str, str]] = {
+    "clip": ("mp4", "video/mp4"),
+    "still": ("png", "image/png"),
+    "voice": ("wav", "audio/wav"),
+    "music": ("wav", "audio/wav"),
+    "film": ("mp4", "video/mp4"),
+}
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished media file and what its maker said about it."""
+
+    name: str
+    media_type: str
+    size_bytes: int
+    sha256: str
+    report: dict[str, Any]
+
+
+class MakingFailed(Exception):
+    """The maker ended without media. `refused`: it said that the request is at fault."""
+
+    def __init__(self, message: str, *, refused: bool) -> None:
+        super().__init__(message)
+        self.refused = refused
+
+
+class Workshop:
+    """The folder of media and the processes that fill it."""
+
+    def __init__(self, folder: Path, *, recipes: Recipes, makers_max: int) -> None:
+        self.folder = folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._recipes = recipes
+        self._makers = asyncio.Semaphore(makers_max)
+        self._one_at_a_time: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def make(self, kind: MediaKind, request: dict[str, Any]) -> Made:
+        """The media for this request: made now, or made before for an equal one."""
+        digest = hashlib.sha256(kind.encode() + msgspec.json.encode(request, order="sorted")).hexdigest()[:32]
+        note = self.folder / f"{digest}.made.json"
+        async with self._one_at_a_time[digest]:
+            if not note.exists():
+                async with self._makers:
+                    made = await self._run(kind, request, digest)
+                await asyncio.to_thread(write_whole, note, msgspec.json.encode(made))
+            return msgspec.json.decode(note.read_bytes(), type=Made)
+
+    async def _run(self, kind: MediaKind, request: dict[str, Any], digest: str) -> Made:
+        suffix, media_type = FORMATS[kind]
+        order = self.folder / f"{digest}.request.json"
+        # A maker of a killed provider may still be writing: the name carries our own process id.
+        out = self.folder / f"{digest}.{os.getpid()}.{suffix}"
+        write_whole(order, msgspec.json.encode(request))
+        command = [part.format(request=order, out=out) for part in self._recipes[kind]]
+        report = _report(kind, await _run_process(command))
+        if not out.exists():
+            raise MakingFailed(f"{command[2]} ended well and left no file", refused=False)
+        name = f"{digest}.{suffix}"
+        out.replace(self.folder / name)
+        raw = await asyncio.to_thread((self.folder / name).read_bytes)
+        sha256 = hashlib.sha256(raw).hexdigest()
+        return Made(name=name, media_type=media_type, size_bytes=len(raw), sha256=sha256, report=report)
+
+
+async def _run_process(command: list[str]) -> bytes:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(PROCESS_TIMEOUT_SECONDS):
+            stdout, stderr = await process.communicate()
+    except TimeoutError as error:
+        raise MakingFailed(f"no media after {PROCESS_TIMEOUT_SECONDS:.0f} s", refused=False) from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise MakingFailed(_last_line(stderr), refused=process.returncode in (1, 2) and b"Traceback" not in stderr)
+    return stdout
+
+
+def _report(kind: MediaKind, stdout: bytes) -> dict[str, Any]:
+    """The last JSON object the maker printed; a maker that prints none has nothing to say."""
+    for line in reversed(stdout[-REPORT_BYTES_MAX:].splitlines()):
+        try:
+            value = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            continue
+        if isinstance(value, dict):
+            return value
+    return {"kind": kind}
+
+
+def _last_line(stderr: bytes) -> str:
+    lines = stderr.decode("utf-8", "replace").strip().splitlines() or ["the maker ended without a word"]
+    return lines[-1][:MESSAGE_CHARACTERS_MAX]
+
+
+
+
