@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from videoads.bars import BPM, FPS, FRAMES_PER_BAR, bars_for, card_bars, scene_bars
-from videoads.brief import Brief, ClosingCard, Colours, Style
+from videoads.brief import Brief, ClosingCard, Colours, Profile, Style
 
 __all__ = [
     "MusicPlan",
@@ -104,7 +104,7 @@ class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fps: int
     width: int
     height: int
-    profile: str
+    profile: Profile
     bars: int
     frames_per_bar: int
     frames: int

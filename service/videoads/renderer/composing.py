@@ -1,0 +1,343 @@
+"""From a script to a composition: where every word, picture and sound of the film lies.
+
+`compose` is pure: the same script, media names and timings give the same composition, to the byte. It
+decides places and sizes; what a single frame shows is `layout.py`'s work.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from videoads.renderer.composition import (
+    Audio,
+    Box,
+    CallOut,
+    Caption,
+    Card,
+    Composition,
+    CompositionError,
+    Effects,
+    Logo,
+    Narration,
+    Output,
+    Palette,
+    Shot,
+    TextBlock,
+    Timings,
+    Title,
+    check_composition,
+    safe_area,
+)
+from videoads.renderer.lettering.coverage import Face
+from videoads.renderer.lettering.metrics import TextDoesNotFit, fit
+from videoads.script import Script, ScriptShot
+
+__all__ = ["MediaKeys", "compose"]
+
+WORD_FRAMES = 5
+"""From one word of a title to the next: four to the half bar, quick enough to read along."""
+
+CAPTION_HOLD_FRAMES = 6
+
+
+class MediaKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the media of a film are called: object keys in production, paths in the testbed."""
+
+    clips: tuple[str, ...]
+    music: str
+    narration: str | None = None
+    logo: str | None = None
+    product_picture: str | None = None
+
+
+class Typography(msgspec.Struct, frozen=True):
+    """How a style sets its words."""
+
+    title_face: Face
+    title_weight: int
+    title_leading_percent: int
+    upper_case: bool
+    transition: Literal["cut", "whip", "wipe"]
+
+
+STYLES: dict[str, Typography] = {
+    "warm-editorial": Typography("serif", 560, 100, False, "whip"),
+    "bold-dark": Typography("grotesque", 800, 92, True, "whip"),
+    "clean-service": Typography("grotesque", 700, 100, False, "wipe"),
+}
+
+
+def compose(script: Script, media: MediaKeys, timings: Timings | None) -> Composition:
+    """Make the composition; raise `CompositionError` when media are missing or words do not fit."""
+    if len(media.clips) != len(script.shots):
+        message = f"{len(media.clips)} clips for {len(script.shots)} shots"
+        raise CompositionError("/shots", message, "give one clip a shot")
+    if (media.narration is None) != (timings is None):
+        raise CompositionError("/audio/narration", "sound without timings", "give both or neither")
+    style = STYLES[script.style]
+    output = Output(script.width, script.height, script.fps, script.frames, script.profile)
+    setter = _Setter(script, output, style)
+    card_start = script.card.start_frame
+    cuts = (*(shot.start_frame for shot in script.shots[1:]), card_start)
+    composition = Composition(
+        version=1,
+        product=script.product,
+        language=script.language,
+        style=script.style,
+        output=output,
+        palette=msgspec.convert(msgspec.to_builtins(script.colours), Palette),
+        shots=tuple(
+            Shot(shot.key, key, shot.start_frame, shot.frames, style.transition if index else "cut")
+            for index, (shot, key) in enumerate(zip(script.shots, media.clips, strict=True))
+        ),
+        titles=tuple(
+            t for i, shot in enumerate(script.shots) if (t := setter.title(shot, i, media)) is not None
+        ),
+        call_outs=tuple(c for i, shot in enumerate(script.shots) for c in setter.call_outs(shot, i)),
+        captions=setter.captions(timings),
+        logo=None if media.logo is None else Logo(media.logo, setter.logo_box(), 0, card_start),
+        card=setter.card(media),
+        audio=Audio(
+            rate=48000 if timings is None else timings.rate,
+            narration=None
+            if media.narration is None or timings is None
+            else Narration(media.narration, timings),
+            music=media.music,
+            effects=Effects(
+                whoosh_frames=cuts,
+                pour=None if script.pour is None else (script.pour.start_frame, script.pour.end_frame),
+                hit_frame=script.music.hit_bar * script.frames_per_bar,
+            ),
+            seed=script.music.seed,
+        ),
+        cuts=cuts,
+    )
+    check_composition(composition)
+    return composition
+
+
+class _Setter:
+    """Sets the words of one script into the safe area of one picture size."""
+
+    def __init__(self, script: Script, output: Output, style: Typography) -> None:
+        self.script = script
+        self.output = output
+        self.style = style
+        self.safe = safe_area(output)
+        self.landscape = output.width > output.height
+        self.short = min(output.width, output.height)
+
+    def px(self, at_720: int) -> int:
+        """Scale a measure drawn for a picture whose short side is 720 pixels."""
+        return max(1, at_720 * self.short // 720)
+
+    def fit(self, pointer: str, text: str, box: Box, largest: int, **kind: object) -> TextBlock:
+        """Set one text, telling which one when it cannot be set."""
+        options = {
+            "lines_max": 1,
+            "leading_percent": 118,
+            "align": "left",
+            "face": "grotesque",
+            "weight": 600,
+        }
+        options.update(kind)
+        try:
+            sizes = (self.px(largest), max(1, self.px(largest) * 2 // 5))
+            return fit(text, within=box, sizes=sizes, **options)  # type: ignore[arg-type]  # checked by fit
+        except TextDoesNotFit as error:
+            raise CompositionError(pointer, str(error), "use fewer or shorter words") from error
+
+    def logo_box(self) -> Box:
+        """The mark's place on the shots: top left of the safe area."""
+        return Box(self.safe.x, self.safe.y, self.px(76), self.px(76))
+
+    def title(self, shot: ScriptShot, index: int, media: MediaKeys) -> Title | None:
+        """Set a shot's large words below the mark, the headline largest."""
+        if not shot.title:
+            return None
+        safe = self.safe
+        top = safe.y + (self.px(76 + 22) if media.logo is not None else 0)
+        width = safe.width * 62 // 100 if self.landscape else safe.width
+        pointer = "/headline" if index == 0 else f"/scenes/{index}/line"
+        kicker = None
+        if shot.kicker:
+            box = Box(safe.x + self.px(44), top, width - self.px(44), self.px(60))
+            kicker = self.fit("/scenes/0/line", shot.kicker, box, 28, weight=650)
+            top = kicker.box.bottom + self.px(4)
+        text = shot.title.upper() if self.style.upper_case else shot.title
+        tall = self.output.height * (34 if index == 0 else 24) // 100
+        block = self.fit(
+            pointer,
+            text,
+            Box(safe.x, top, width, tall),
+            112 if index == 0 else 80,
+            face=self.style.title_face,
+            weight=self.style.title_weight,
+            leading_percent=self.style.title_leading_percent,
+            lines_max=4 if index == 0 else 3,
+        )
+        words = sum(len(line.split()) for line in block.lines)
+        first = shot.start_frame + (8 if index == 0 else 6)
+        step = min(WORD_FRAMES + (2 if index == 0 else 0), max(1, (shot.frames * 2 // 5) // max(1, words)))
+        return Title(
+            block=block,
+            kicker=kicker,
+            word_frames=tuple(first + step * number for number in range(words)),
+            start_frame=shot.start_frame,
+            end_frame=shot.start_frame + shot.frames,
+        )
+
+    def call_outs(self, shot: ScriptShot, index: int) -> list[CallOut]:
+        """Place up to two labels left and right of the middle, where a product stands."""
+        made = []
+        width, height = self.output.width, self.output.height
+        places = ((0, 47, 40, 545), (1, 61, 62, 640))
+        for number, (text, (right, top, reach, point)) in enumerate(
+            zip(shot.call_outs, places, strict=False)
+        ):
+            pad = self.px(16)
+            area = Box(self.safe.x + pad, height * top // 100, self.safe.width * 46 // 100, self.px(70))
+            block = self.fit(f"/scenes/{index}/call_outs/{number}", text, area, 30, weight=650)
+            box_width = block.box.width + 2 * pad
+            x = self.safe.right - box_width if right else self.safe.x
+            ink = Box(x + pad, block.box.y, block.box.width, block.box.height)
+            block = msgspec.structs.replace(block, box=ink)
+            box = Box(x, ink.y - pad // 2, box_width, ink.height + 2 * (pad // 2))
+            start = shot.start_frame + 14 + 14 * number
+            end = shot.start_frame + shot.frames
+            made.append(CallOut(block, box, width * reach // 100, height * point // 1000, start, end))
+        return made
+
+    def captions(self, timings: Timings | None) -> tuple[Caption, ...]:
+        """Set each spoken phrase for as long as its samples are heard, plus a moment to finish reading."""
+        if timings is None:
+            return ()
+        fps, rate = self.output.fps, timings.rate
+        starts = [phrase.start_sample * fps // rate for phrase in timings.phrases]
+        cuts = [shot.start_frame for shot in self.script.shots] + [self.output.frames]
+        captions = []
+        for index, phrase in enumerate(timings.phrases):
+            if starts[index] >= self.script.card.start_frame:
+                continue  # the card says these words itself
+            end = -(-phrase.end_sample * fps // rate) + CAPTION_HOLD_FRAMES
+            limits = [*starts[index + 1 : index + 2], self.script.card.start_frame]
+            limits += [cut for cut in cuts if cut > starts[index]][:1]
+            block = self.fit(
+                f"/narration/{index}",
+                phrase.text,
+                self.caption_area(),
+                44,
+                weight=650,
+                lines_max=2,
+                leading_percent=120,
+                align="centre",
+                place="bottom",
+            )
+            captions.append(Caption(phrase.key, block, starts[index], min(end, *limits)))
+        return tuple(captions)
+
+    def caption_area(self) -> Box:
+        """The lowest part of the safe area, with room for the plate around the words."""
+        pad = self.px(22)
+        height = self.px(150)
+        side = self.safe.width // 6 if self.landscape else 0
+        return Box(
+            self.safe.x + pad + side,
+            self.safe.bottom - pad - height,
+            self.safe.width - 2 * (pad + side),
+            height,
+        )
+
+    def card(self, media: MediaKeys) -> Card:
+        """Set the closing card: one column, or picture and words side by side in a wide picture."""
+        card = self.script.card
+        safe = self.safe
+        column = safe
+        picture = Box(safe.x, safe.y, safe.width, 0)
+        if self.landscape and media.product_picture is not None:
+            half = safe.width * 45 // 100
+            picture = Box(safe.x, safe.y, half, safe.height)
+            column = Box(safe.x + half + self.px(20), safe.y, safe.width - half - self.px(20), safe.height)
+        words = {
+            "name": ("/product", card.product, 104, self.style.title_face, self.style.title_weight + 40),
+            "tagline": ("/tagline", card.tagline, 34, "grotesque", 450),
+            "offer": ("/closing/offer", card.offer, 40, "grotesque", 700),
+            "button": ("/closing/button", card.button, 38, "grotesque", 750),
+            "address": ("/closing/address", card.address, 30, "grotesque", 550),
+        }
+        inner = Box(column.x + self.px(8), 0, column.width - self.px(16), self.output.height)
+        button_inner = Box(inner.x + self.px(56), 0, inner.width - self.px(112), self.output.height)
+        set_words: dict[str, TextBlock] = {}
+        for key, (pointer, text, largest, face, weight) in words.items():
+            if text:
+                within = button_inner if key == "button" else inner
+                set_words[key] = self.fit(
+                    pointer,
+                    text,
+                    within,
+                    largest,
+                    face=face,
+                    weight=weight,
+                    lines_max=2 if key in ("tagline", "offer") else 1,
+                    align="centre",
+                )
+        scale = 1 if not self.landscape else 2
+        gaps = {"name": 6, "tagline": 0, "offer": 26, "button": 24, "address": 22}
+        gaps = {key: self.px(gap) // scale for key, gap in gaps.items()}
+        pad = self.px(24) // scale
+        text_height = sum(block.box.height + gaps[key] for key, block in set_words.items()) + 2 * pad
+        logo_height = self.px(150) // scale if media.logo is not None else 0
+        free = column.height - text_height - logo_height
+        product_height = 0
+        if media.product_picture is not None and not self.landscape:
+            product_height = max(1, min(free - self.px(16), self.px(420)))
+            free -= product_height
+        y = column.y + max(0, free) // 2
+        logo_box = Box(column.x + (column.width - logo_height * 2) // 2, y, logo_height * 2, logo_height)
+        y += logo_height
+        if product_height:
+            side = min(product_height, safe.width)
+            picture = Box(
+                safe.x + (safe.width - side) // 2, y + self.px(8), side, product_height - self.px(8)
+            )
+            y += product_height
+        button_box = Box(0, 0, 0, 0)
+        for key, block in set_words.items():
+            y += gaps[key]
+            if key == "button":
+                width = block.box.width + self.px(112)
+                button_box = Box(column.x + (column.width - width) // 2, y, width, block.box.height + 2 * pad)
+                y += pad
+            set_words[key] = msgspec.structs.replace(
+                block, box=Box(block.box.x, y, block.box.width, block.box.height)
+            )
+            y += block.box.height + (pad if key == "button" else 0)
+        if y > safe.bottom:
+            raise CompositionError(
+                "/closing", f"the card needs {y - safe.bottom} more rows", "use fewer words"
+            )
+        start, beat = card.start_frame, self.script.frames_per_bar // 4
+        slow = 2 if card.frames >= 2 * self.script.frames_per_bar else 1
+        arrive = [start + 6 + beat * slow * step // 2 for step in range(6)]
+        return Card(
+            start_frame=start,
+            frames=card.frames,
+            logo=media.logo,
+            logo_box=logo_box,
+            logo_frame=arrive[0],
+            product_picture=media.product_picture,
+            product_box=picture,
+            product_frame=start + 3,
+            name=set_words["name"],
+            name_frame=arrive[1],
+            tagline=set_words.get("tagline"),
+            offer=set_words["offer"],
+            offer_frame=arrive[2],
+            button=set_words["button"],
+            button_box=button_box,
+            button_frame=arrive[3],
+            address=set_words["address"],
+            address_frame=arrive[4],
+        )
