@@ -86,7 +86,9 @@ def _clap(rate: int, random: np.random.Generator) -> Mono:
 
 def _hat(rate: int, random: np.random.Generator, decay: float) -> Mono:
     t = _time(min(0.5, decay * 5), rate)
-    metal = sum(np.sign(np.sin(2 * np.pi * f * t + f)) for f in (3171.0, 4297.0, 5413.0, 6127.0, 7489.0, 8521.0))
+    metal = sum(
+        np.sign(np.sin(2 * np.pi * f * t + f)) for f in (3171.0, 4297.0, 5413.0, 6127.0, 7489.0, 8521.0)
+    )
     sizzle = 0.14 * metal + 0.6 * random.standard_normal(len(t))
     bright = equalise(sizzle, rate, lambda f: slope(f, low=6800.0, high=13500.0, order=2))
     return _fade(bright * np.exp(-t / decay) * np.minimum(1.0, t / 0.001), rate)

@@ -29,7 +29,9 @@ def play(part: Part, mood: MoodName, pitch: int, seconds: float, velocity: float
             if mood == "warm":
                 return _electric_piano(hz, seconds, velocity, rate)
             if mood == "bold":
-                return _saws(hz, seconds, rate, voices=5, spread=0.0065, attack=0.006, open_from=0.75, open_to=0.25)
+                return _saws(
+                    hz, seconds, rate, voices=5, spread=0.0065, attack=0.006, open_from=0.75, open_to=0.25
+                )
             return _saws(hz, seconds, rate, voices=4, spread=0.004, attack=0.02, open_from=0.3, open_to=0.12)
         case "bass":
             return _bass(hz, seconds, velocity, mood, rate)
@@ -39,7 +41,9 @@ def play(part: Part, mood: MoodName, pitch: int, seconds: float, velocity: float
             if mood == "warm":
                 return _vibraphone(hz, seconds, rate)
             if mood == "bold":
-                return _saws(hz, seconds, rate, voices=3, spread=0.004, attack=0.012, open_from=0.9, open_to=0.45)
+                return _saws(
+                    hz, seconds, rate, voices=3, spread=0.004, attack=0.012, open_from=0.9, open_to=0.45
+                )
             return _bell(hz, rate, 0.55)
         case "bell":
             return _bell(hz, rate, 1.1)
@@ -49,7 +53,9 @@ def _electric_piano(hz: float, seconds: float, velocity: float, rate: int) -> St
     t = _time(seconds + 0.35, rate)
     index = (0.55 + 1.5 * velocity) * np.exp(-t / 0.55) * min(1.0, 320.0 / hz)
     body = np.sin(2 * np.pi * hz * t + index * np.sin(2 * np.pi * hz * t + 0.3))
-    tine = np.sin(2 * np.pi * hz * 7.02 * t) * np.exp(-t / 0.05) * 0.16 * velocity if hz * 7.02 < 9000 else 0.0
+    tine = (
+        np.sin(2 * np.pi * hz * 7.02 * t) * np.exp(-t / 0.05) * 0.16 * velocity if hz * 7.02 < 9000 else 0.0
+    )
     sound = (body + tine) * np.exp(-t / (1.5 * (300.0 / hz) ** 0.3)) * _gate(t, seconds, 0.004, 0.22)
     sound = np.tanh(1.1 * sound)
     # The slow wander between the speakers that this instrument is loved for.
@@ -87,7 +93,11 @@ def _bass(hz: float, seconds: float, velocity: float, mood: MoodName, rate: int)
     cycles = hz * t
     index = ((cycles % 1.0) * TABLE_SIZE).astype(np.int64)
     bright, dark = _table(hz, 1.25), _table(hz, 3.2)
-    openness, decay, drive = {"warm": (0.22, 0.16, 1.3), "bold": (0.75, 0.2, 2.4), "clean": (0.35, 0.12, 1.4)}[mood]
+    openness, decay, drive = {
+        "warm": (0.22, 0.16, 1.3),
+        "bold": (0.75, 0.2, 2.4),
+        "clean": (0.35, 0.12, 1.4),
+    }[mood]
     opening = openness * velocity * np.exp(-t / decay)
     wave = dark[index] + opening * (bright[index] - dark[index])
     sub = np.sin(2 * np.pi * cycles)
@@ -158,6 +168,8 @@ def _table(hz: float, roll_off: float) -> Mono:
 def _saw_table(harmonics: int, roll_off: float) -> Mono:
     spectrum = np.zeros(TABLE_SIZE // 2 + 1, dtype=np.complex128)
     number = np.arange(1, harmonics + 1)
-    spectrum[1 : harmonics + 1] = -0.5j * TABLE_SIZE / number**roll_off * (0.5 + 0.5 * np.cos(np.pi * number / (harmonics + 1)))
+    spectrum[1 : harmonics + 1] = (
+        -0.5j * TABLE_SIZE / number**roll_off * (0.5 + 0.5 * np.cos(np.pi * number / (harmonics + 1)))
+    )
     table = np.fft.irfft(spectrum, TABLE_SIZE)
     return table / float(np.sqrt(np.mean(table**2))) * 0.5

@@ -74,7 +74,9 @@ class MixReport(msgspec.Struct, frozen=True):
     music_only: bool
 
 
-def mix(plan: MixPlan, *, music: Pcm, narration: Narration | None = None, music_rate: int = 48000) -> MixReport:
+def mix(
+    plan: MixPlan, *, music: Pcm, narration: Narration | None = None, music_rate: int = 48000
+) -> MixReport:
     """Mix everything the plan names; without narration the music stays as it is (music-only)."""
     _refuse_bad_plan(plan)
     samples = plan.frames * plan.rate // plan.fps
@@ -214,7 +216,11 @@ def _effects(plan: MixPlan, samples: int) -> NDArray[np.float64]:
         _lay(out, impact(1.6, plan.seed + index, plan.rate) * IMPACT_LEVEL, frame * plan.rate // plan.fps)
     if plan.pour is not None:
         seconds = (plan.pour.end_frame - plan.pour.start_frame) / plan.fps
-        _lay(out, pour(seconds, plan.seed, plan.rate) * POUR_LEVEL, plan.pour.start_frame * plan.rate // plan.fps)
+        _lay(
+            out,
+            pour(seconds, plan.seed, plan.rate) * POUR_LEVEL,
+            plan.pour.start_frame * plan.rate // plan.fps,
+        )
     return out
 
 

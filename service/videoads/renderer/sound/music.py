@@ -72,9 +72,7 @@ def perform(score: Score, seed: int, rate: int) -> Stereo:
     return _finish(drums + parts + 0.8 * room, rate)
 
 
-def _play_drums(
-    score: Score, samples: int, rate: int, random: np.random.Generator
-) -> tuple[Stereo, Stereo]:
+def _play_drums(score: Score, samples: int, rate: int, random: np.random.Generator) -> tuple[Stereo, Stereo]:
     dry, wet = np.zeros((2, samples)), np.zeros((2, samples))
     kit: dict[tuple[str, int, int], list[NDArray[np.float64]]] = {}
     for number, stroke in enumerate(score.strokes):

@@ -13,7 +13,18 @@ import numpy as np
 
 from .errors import SoundRequestError
 
-__all__ = ["BEATS_PER_BAR", "Chord", "MOODS", "Mood", "MoodName", "MusicPlan", "Note", "Score", "Stroke", "write_score"]
+__all__ = [
+    "BEATS_PER_BAR",
+    "Chord",
+    "MOODS",
+    "Mood",
+    "MoodName",
+    "MusicPlan",
+    "Note",
+    "Score",
+    "Stroke",
+    "write_score",
+]
 
 BEATS_PER_BAR = 4
 BARS_MAX = 64
@@ -205,7 +216,9 @@ def write_score(plan: MusicPlan) -> Score:
                 strokes.extend(_final_strokes(beat))
             continue
         energy = _energy(bar, plan.card_bar)
-        here = [(c, v) for c, v in zip(chords, voicings, strict=True) if beat <= c.beat < beat + BEATS_PER_BAR]
+        here = [
+            (c, v) for c, v in zip(chords, voicings, strict=True) if beat <= c.beat < beat + BEATS_PER_BAR
+        ]
         notes.extend(_chord_part(mood, here, energy, random))
         notes.extend(_bass_part(mood, here, beat, energy))
         notes.extend(_arp_part(mood, here, beat, energy))
@@ -241,7 +254,9 @@ def _refuse_bad_plan(plan: MusicPlan) -> None:
         raise SoundRequestError("/seed", f"{plan.seed} is negative", "give 0 or more")
     for name, bar in (("card_bar", plan.card_bar), ("hit_bar", plan.hit_bar)):
         if bar is not None and not 0 <= bar < plan.bars:
-            raise SoundRequestError(f"/{name}", f"bar {bar} is not in the music", f"give 0 to {plan.bars - 1}")
+            raise SoundRequestError(
+                f"/{name}", f"bar {bar} is not in the music", f"give 0 to {plan.bars - 1}"
+            )
     for index, bar in enumerate(plan.cut_bars):
         if not 0 <= bar < plan.bars:
             raise SoundRequestError(
@@ -269,7 +284,9 @@ def _harmony(mood: Mood, plan: MusicPlan, hit_bar: int) -> list[Chord]:
                 chords.append(Chord(beat + offset, length, *mood.arrival[step]))
         else:
             chords.append(Chord(beat, 4.0, *mood.verse[bar % len(mood.verse)]))
-    chords.append(Chord(float(hit_bar * BEATS_PER_BAR), float((plan.bars - hit_bar) * BEATS_PER_BAR), *mood.home))
+    chords.append(
+        Chord(float(hit_bar * BEATS_PER_BAR), float((plan.bars - hit_bar) * BEATS_PER_BAR), *mood.home)
+    )
     return chords
 
 
@@ -313,7 +330,9 @@ def _chord_part(
             velocity = (0.62 if step == 0 else 0.5) * (0.75 + 0.3 * energy)
             for voice, pitch in enumerate(voicing):
                 # A hand does not press all keys alike.
-                touch = velocity * (0.92 + 0.16 * random.random()) * (1.06 if voice == len(voicing) - 1 else 1.0)
+                touch = (
+                    velocity * (0.92 + 0.16 * random.random()) * (1.06 if voice == len(voicing) - 1 else 1.0)
+                )
                 notes.append(Note("chords", chord.beat + step / 4, (until - step) / 4, pitch, touch))
     return notes
 
@@ -387,7 +406,10 @@ def _lead_part(
         pitch = mood.key + 12 * (step // 7) + mood.scale[step % 7]
         if offset == int(offset):
             classes = {(mood.key + colour) % 12 for colour in chord.colours}
-            pitch = min((pitch + d for d in range(-4, 5) if (pitch + d) % 12 in classes), key=lambda p: (abs(p - pitch), p))
+            pitch = min(
+                (pitch + d for d in range(-4, 5) if (pitch + d) % 12 in classes),
+                key=lambda p: (abs(p - pitch), p),
+            )
         notes.append(Note("lead", at, beats, pitch, velocity))
     return notes
 
@@ -424,7 +446,9 @@ def _groove(
             strokes.append(Stroke(mood.back_drum, at, 0.2 + 0.08 * random.random()))
         if mood.hat[step] == "x" and (energy >= 0.5 or step % 2 == 0):
             accent = 1.0 if step % 4 == 0 else 0.72 if step % 2 == 0 else 0.5
-            strokes.append(Stroke(mood.hat_drum, at, accent * (0.55 + 0.35 * energy) * (0.9 + 0.2 * random.random())))
+            strokes.append(
+                Stroke(mood.hat_drum, at, accent * (0.55 + 0.35 * energy) * (0.9 + 0.2 * random.random()))
+            )
     if fill:
         # Down the toms and up the snare into the card.
         for step, tone in ((10, 2), (11, 2), (12, 1), (13, 1)):
