@@ -3,7 +3,8 @@
 Depends on numpy and msgspec, on hibari-tts only when something is spoken, and on nothing else of this
 project. Reading order: `score` (what is played), `instruments`, `drums`, `effects`, `music` (how it sounds),
 `speech` (who speaks), `mix` (together), `loudness`, `limiter` (at what level), `presence` (what can be heard
-in a finished film). `python -m videoads.renderer.sound` runs it as a process of its own.
+in a finished film); `soundtrack` joins
+them to a composition. `python -m videoads.renderer.sound` runs it as a process of its own.
 """
 
 from .errors import NarrationTooLong, SoundError, SoundRequestError, VoiceUnavailable

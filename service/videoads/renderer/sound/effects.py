@@ -7,7 +7,7 @@ sound and how loud is the mix's matter.
 import numpy as np
 from numpy.typing import NDArray
 
-from .filters import equalise, moving_noise, slope
+from .filters import bump, equalise, moving_noise, slope
 
 __all__ = ["impact", "pour", "riser", "whoosh"]
 
@@ -23,7 +23,7 @@ def whoosh(seconds: float, seed: int, rate: int = 48000) -> Stereo:
     def shape(progress: float, f: NDArray[np.float64]) -> NDArray[np.float64]:
         rise = np.sin(np.pi * min(1.0, progress / 1.33)) ** 1.5
         centre = 260.0 * 2.0 ** (3.6 * rise)
-        return np.exp(-((np.log2(np.maximum(f, 20.0) / centre) / 1.15) ** 2)) * slope(f, high=7000.0, order=1)
+        return bump(f, centre, 1.15) * slope(f, high=7000.0, order=1)
 
     air = moving_noise(samples, rate, random, shape, channels=2)
     t = np.linspace(0.0, 1.0, samples)
@@ -40,8 +40,7 @@ def pour(seconds: float, seed: int, rate: int = 48000) -> Stereo:
 
     def shape(progress: float, f: NDArray[np.float64]) -> NDArray[np.float64]:
         cup = 420.0 * 2.0 ** (1.35 * progress)
-        octaves = np.log2(np.maximum(f, 20.0) / cup)
-        body = np.exp(-((octaves / 0.22) ** 2)) + 0.5 * np.exp(-(((octaves - 1.55) / 0.25) ** 2))
+        body = bump(f, cup, 0.22) + 0.5 * bump(f, 2.93 * cup, 0.25)
         stream = 0.16 * slope(f, low=1100.0, high=5200.0, order=1)
         return body + stream
 
@@ -101,7 +100,7 @@ def riser(seconds: float, seed: int, rate: int = 48000, root_hz: float = 220.0) 
 
     def shape(progress: float, f: NDArray[np.float64]) -> NDArray[np.float64]:
         centre = 320.0 * 2.0 ** (4.4 * progress**1.3)
-        return np.exp(-((np.log2(np.maximum(f, 20.0) / centre) / (1.3 - 0.5 * progress)) ** 2))
+        return bump(f, centre, 1.3 - 0.5 * progress)
 
     air = moving_noise(samples, rate, random, shape, channels=2)
     air /= max(1e-9, float(np.max(np.abs(air))))

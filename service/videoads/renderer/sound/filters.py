@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .wav import Floats
 
-__all__ = ["db", "decibels", "equalise", "fft_length", "moving_noise", "resample", "reverb", "slope"]
+__all__ = ["bump", "db", "decibels", "equalise", "fft_length", "moving_noise", "resample", "reverb", "slope"]
 
 Response = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -54,14 +54,23 @@ def slope(frequencies: NDArray[np.float64], *, low: float = 0.0, high: float = 0
     return gain
 
 
+def bump(frequencies: Floats, centre: float, octaves: float) -> Floats:
+    """A bell on the octave scale: 1 at `centre`, 0.37 at `octaves` to either side."""
+    distance: Floats = np.log2(np.maximum(frequencies, 1.0) / centre) / octaves
+    bell: Floats = np.exp(-(distance**2))
+    return bell
+
+
 def equalise(signal: Floats, rate: int, response: Response) -> Floats:
     """Filter a whole signal with a zero-phase magnitude response given as a function of Hz."""
     samples = signal.shape[-1]
     # Padding keeps the ringing of the end from coming round to the beginning.
     length = fft_length(samples + rate // 10)
     spectrum = np.fft.rfft(signal, length, axis=-1)
-    spectrum *= response(np.fft.rfftfreq(length, 1.0 / rate))
-    return np.fft.irfft(spectrum, length, axis=-1)[..., :samples].astype(signal.dtype)
+    hertz: Floats = np.fft.rfftfreq(length, 1.0 / rate).astype(np.float64)
+    spectrum *= response(hertz)
+    out: Floats = np.fft.irfft(spectrum, length, axis=-1)[..., :samples]
+    return out
 
 
 def moving_noise(
@@ -76,9 +85,9 @@ def moving_noise(
     window = 1024
     hop = window // 2
     frames = samples // hop + 2
-    bins = np.fft.rfftfreq(window, 1.0 / rate)
+    bins: Floats = np.fft.rfftfreq(window, 1.0 / rate).astype(np.float64)
     masks = np.stack([shape(min(1.0, k / max(1, frames - 2)), bins) for k in range(frames)])
-    fade = np.sin(np.pi * (np.arange(window) + 0.5) / window)
+    fade: Floats = np.sin(np.pi * (np.arange(window) + 0.5) / window)
     out = np.zeros((channels, (frames + 1) * hop))
     noise = random.standard_normal((channels, (frames + 1) * hop))
     for k in range(frames):
@@ -126,5 +135,5 @@ def resample(signal: NDArray[np.float64], rate_from: int, rate_to: int) -> NDArr
     keep = min(length, target) // 2
     moved = np.zeros(target // 2 + 1, dtype=np.complex128)
     moved[:keep] = spectrum[:keep]
-    out = np.fft.irfft(moved, target) * (target / length)
+    out: Floats = np.fft.irfft(moved, target) * (target / length)
     return out[: -(-samples * rate_to // rate_from)]

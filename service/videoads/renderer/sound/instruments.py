@@ -85,7 +85,8 @@ def _saws(
         wave = dark[index] + opening * (bright[index] - dark[index])
         left += wave * (0.5 - 0.4 * place)
         right += wave * (0.5 + 0.4 * place)
-    return np.stack([left, right]) * (_gate(t, seconds, attack, 0.14) * 0.9 / voices**0.5)
+    shape: Mono = _gate(t, seconds, attack, 0.14) * (0.9 / voices**0.5)
+    return np.stack([left * shape, right * shape])
 
 
 def _bass(hz: float, seconds: float, velocity: float, mood: MoodName, rate: int) -> Stereo:

@@ -66,7 +66,8 @@ def rms_per_window(pcm: Pcm, rate: int, seconds: float = 0.05) -> NDArray[np.flo
     block = max(1, int(seconds * rate))
     padded = np.pad(signal, ((0, 0), (0, -signal.shape[1] % block)))
     power = np.mean(padded.reshape(signal.shape[0], -1, block) ** 2, axis=(0, 2))
-    return 10.0 * np.log10(np.maximum(power, 1e-12))
+    levels: NDArray[np.float64] = 10.0 * np.log10(np.maximum(power, 1e-12))
+    return levels
 
 
 def _lufs(power: NDArray[np.float64] | np.floating) -> Floats:

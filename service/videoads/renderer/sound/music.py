@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .drums import strike
 from .effects import impact, riser
-from .filters import db, equalise, reverb, slope
+from .filters import bump, db, equalise, reverb, slope
 from .instruments import play
 from .limiter import level_to
 from .score import MoodName, MusicPlan, Score, write_score
@@ -150,7 +150,7 @@ def _finish(signal: Stereo, rate: int) -> Stereo:
 
 def _tone(f: NDArray[np.float64]) -> NDArray[np.float64]:
     """No rumble, a little less mud, a little air."""
-    mud = 1.0 - 0.16 * np.exp(-((np.log2(np.maximum(f, 1.0) / 320.0) / 0.7) ** 2))
+    mud = 1.0 - 0.16 * bump(f, 320.0, 0.7)
     air = 1.0 + 0.3 * slope(f, low=7500.0, order=1)
     return slope(f, low=32.0, high=17000.0, order=2) * mud * air
 

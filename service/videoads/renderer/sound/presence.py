@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from .filters import equalise, fft_length, slope
 from .wav import Pcm, as_floats
 
-__all__ = ["HeardPhrase", "codec_delay", "ducking_depth_db", "locate_phrases", "speech_presence_db"]
+__all__ = ["HeardPhrase", "codec_delay", "ducking_depth_db", "locate_phrases", "mono", "speech_presence_db"]
 
 Window = tuple[int, int]
 
@@ -44,8 +44,8 @@ class HeardPhrase(msgspec.Struct, frozen=True):
 
 def locate_phrases(mix: Pcm, narration: Pcm, phrases: Sequence[Window], rate: int) -> tuple[HeardPhrase, ...]:
     """Find each phrase (its samples in the narration stem) in the mix, anywhere; likeness under 0.3 is absence."""
-    heard_signal = _voice_band(_mono(mix), rate)
-    stem = _voice_band(_mono(narration), rate)
+    heard_signal = _voice_band(mono(mix), rate)
+    stem = _voice_band(mono(narration), rate)
     size = fft_length(len(heard_signal) + len(stem))
     spectrum = np.fft.rfft(heard_signal, size)
     energy = np.concatenate([[0.0], np.cumsum(heard_signal**2)])
@@ -69,8 +69,8 @@ def locate_phrases(mix: Pcm, narration: Pcm, phrases: Sequence[Window], rate: in
 
 def ducking_depth_db(mix: Pcm, music: Pcm, speech: Sequence[Window], rate: int) -> float:
     """How much lower the music lies under speech than elsewhere, in dB; 0 when either part has no music."""
-    heard = _mono(mix)
-    stem = _mono(music)
+    heard = mono(mix)
+    stem = mono(music)
     length = min(len(heard), len(stem))
     delay = codec_delay(heard, stem, rate)
     heard = np.roll(heard, -delay)[:length]
@@ -103,11 +103,17 @@ def ducking_depth_db(mix: Pcm, music: Pcm, speech: Sequence[Window], rate: int) 
 
 def speech_presence_db(mix: Pcm, window: Window, gaps: Sequence[Window], rate: int) -> float:
     """The level of the voice band inside `window` against its mean level in the gaps, in dB, from the mix alone."""
-    band = _voice_band(_mono(mix), rate)
+    band = _voice_band(mono(mix), rate)
     inside = float(np.mean(band[window[0] : window[1]] ** 2)) if window[1] > window[0] else 0.0
     quiet = np.concatenate([band[a:b] for a, b in gaps]) if gaps else np.zeros(1)
     outside = float(np.mean(quiet**2)) if len(quiet) else 0.0
     return float(10.0 * np.log10(max(inside, 1e-10) / max(outside, 1e-10)))
+
+
+def mono(pcm: Pcm) -> NDArray[np.float64]:
+    """PCM as one channel of floats."""
+    middle: NDArray[np.float64] = np.mean(as_floats(pcm), axis=0)
+    return middle
 
 
 def codec_delay(heard: NDArray[np.float64], stem: NDArray[np.float64], rate: int) -> int:
@@ -117,10 +123,6 @@ def codec_delay(heard: NDArray[np.float64], stem: NDArray[np.float64], rate: int
     match = np.fft.irfft(np.fft.rfft(heard, size) * np.conj(np.fft.rfft(stem, size)), size)
     near = np.concatenate([match[-reach:], match[: reach + 1]])
     return int(np.argmax(near)) - reach
-
-
-def _mono(pcm: Pcm) -> NDArray[np.float64]:
-    return np.mean(as_floats(pcm), axis=0)
 
 
 def _voice_band(signal: NDArray[np.float64], rate: int) -> NDArray[np.float64]:

@@ -15,8 +15,8 @@ from .errors import SoundRequestError
 
 __all__ = [
     "BEATS_PER_BAR",
-    "Chord",
     "MOODS",
+    "Chord",
     "Mood",
     "MoodName",
     "MusicPlan",
@@ -296,18 +296,21 @@ def _voice_lead(chords: list[Chord], key: int) -> list[tuple[int, ...]]:
     voicings: list[tuple[int, ...]] = []
     for chord in chords:
         classes = [(key + colour) % 12 for colour in chord.colours]
-        candidates = []
-        for lowest in range(centre - 11, centre + 2):
-            if lowest % 12 not in classes:
-                continue
-            pitches = [lowest]
-            order = sorted(classes, key=lambda c, base=lowest: (c - base) % 12)  # type: ignore[misc]  # lambda default
-            for pitch_class in order[1:]:
-                pitches.append(pitches[-1] + (pitch_class - pitches[-1]) % 12)
-            candidates.append(tuple(pitches))
+        candidates = [
+            _closed(lowest, classes) for lowest in range(centre - 11, centre + 2) if lowest % 12 in classes
+        ]
         previous = voicings[-1] if voicings else (centre - 5, centre, centre + 3, centre + 7)
         voicings.append(min(candidates, key=lambda c: (_movement(previous, c), c)))
     return voicings
+
+
+def _closed(lowest: int, classes: list[int]) -> tuple[int, ...]:
+    """The chord upwards from its lowest note, each next note as near as it can be."""
+    return tuple(lowest + (pitch_class - lowest) % 12 for pitch_class in _upwards(lowest, classes))
+
+
+def _upwards(lowest: int, classes: list[int]) -> list[int]:
+    return sorted(set(classes), key=lambda pitch_class: (pitch_class - lowest) % 12)
 
 
 def _movement(before: tuple[int, ...], after: tuple[int, ...]) -> int:
@@ -368,7 +371,7 @@ def _bass_pitch(mood: Mood, chord: Chord) -> int:
 def _arp_part(
     mood: Mood, here: list[tuple[Chord, tuple[int, ...]]], beat: float, energy: float
 ) -> list[Note]:
-    notes = []
+    notes: list[Note] = []
     if energy < 0.5:
         return notes
     order = (0, 2, 1, 3, 2, 0, 3, 1)

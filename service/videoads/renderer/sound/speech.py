@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import NarrationTooLong, SoundRequestError, VoiceUnavailable
-from .filters import equalise, resample, slope
+from .filters import bump, equalise, resample, slope
 from .wav import Pcm, as_pcm
 
 __all__ = ["Narration", "PhraseTiming", "PhraseWindow", "Voice", "speak", "voice_available"]
@@ -172,9 +172,7 @@ def _polish(raw: NDArray[np.float64], rate_from: int, rate: int) -> NDArray[np.f
     sound = resample(raw, rate_from, rate)
     if len(sound) == 0 or not np.any(sound):
         return sound[:0]
-    sound = equalise(
-        sound, rate, lambda f: slope(f, low=75.0, order=3) * (1.0 + 0.35 * _bump(f, 3800.0, 0.9))
-    )
+    sound = equalise(sound, rate, lambda f: slope(f, low=75.0, order=3) * (1.0 + 0.35 * bump(f, 3800.0, 0.9)))
     block = max(1, rate // 200)
     padded = np.pad(sound, (0, -len(sound) % block)).reshape(-1, block)
     level = np.sqrt(np.mean(padded**2, axis=1))
@@ -191,16 +189,12 @@ def _polish(raw: NDArray[np.float64], rate_from: int, rate: int) -> NDArray[np.f
     return np.tanh(sound * 1.15) / 1.15
 
 
-def _bump(frequencies: NDArray[np.float64], centre: float, octaves: float) -> NDArray[np.float64]:
-    return np.exp(-((np.log2(np.maximum(frequencies, 1.0) / centre) / octaves) ** 2))
-
-
 class _HibariVoice:
     name = "hibari-tts heart (en-US)"
 
     def __init__(self) -> None:
         # Imported here: the package costs half a second, which a music request need not pay.
-        from hibari import Hibari
+        from hibari import Hibari  # type: ignore[import-untyped]  # the package ships no types
 
         self._engine = Hibari(threads=1)
         self.rate = int(self._engine.sample_rate)

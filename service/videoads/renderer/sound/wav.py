@@ -17,7 +17,7 @@ from .errors import SoundRequestError
 __all__ = ["Floats", "Pcm", "as_floats", "as_pcm", "pcm_digest", "read_wav", "write_wav"]
 
 Pcm: TypeAlias = NDArray[np.int16]
-Floats: TypeAlias = NDArray[np.floating]
+Floats: TypeAlias = NDArray[np.float64]
 
 WAV_BYTES_MAX = 256 * 1024 * 1024
 FULL_SCALE = 32768.0
