@@ -4,6 +4,7 @@ The pieces paint; this module chooses one, hands it the stage, and turns a frame
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Protocol
 
 from PIL import Image
@@ -14,6 +15,18 @@ from videoads.renderer.shots.stage import BOX_HEIGHT, BOX_WIDTH, Camera, Canvas,
 
 PIECES: dict[str, tuple[str, str]] = {
     ABSTRACT: ("abstract", "Abstract"),
+    "espresso.dawn": ("espresso_dawn", "EspressoDawn"),
+    "espresso.product": ("espresso_product", "EspressoProduct"),
+    "espresso.pour": ("espresso_pour", "EspressoPour"),
+    "espresso.triptych": ("espresso_triptych", "EspressoTriptych"),
+    "light.road": ("light_road", "LightRoad"),
+    "light.product": ("light_product", "LightProduct"),
+    "light.ride": ("light_ride", "LightRide"),
+    "light.pulse": ("light_pulse", "LightPulse"),
+    "service.wipe": ("service_wipe", "ServiceWipe"),
+    "service.facade": ("service_facade", "ServiceFacade"),
+    "service.card": ("service_card", "ServiceCard"),
+    "service.street": ("service_street", "ServiceStreet"),
 }
 
 
@@ -57,6 +70,8 @@ def open_shot(request: ShotRequest) -> Shot:
     check_request(request)
     name, note = choose_set_piece(request.prompt, request.title)
     module, kind = PIECES[name]
+    if not find_spec(f"videoads.renderer.shots.pieces.{module}"):
+        name, note, (module, kind) = ABSTRACT, f"{name} is not drawn yet", PIECES[ABSTRACT]
     stage = Stage(request)
     piece: Piece = getattr(import_module(f"videoads.renderer.shots.pieces.{module}"), kind)(stage)
     return Shot(request, name, note, piece, stage)

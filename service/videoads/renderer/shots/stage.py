@@ -18,6 +18,7 @@ from videoads.renderer.shots.sprite import Sprite, drawing_source, sprite_from_s
 BOX_WIDTH, BOX_HEIGHT = 720, 1280
 OVERSAMPLE = 1.12
 MARGIN = 70
+SEAM = 2.0
 Point = tuple[float, float]
 
 
@@ -146,6 +147,19 @@ class Canvas:
         if opacity < 0.996:
             mask = mask.point(_scaled(opacity))
         self.picture.paste(fill, box, mask)
+
+    def strip(
+        self, tile: Sprite, base: float, *, depth: float = 1.0, start: float = 0.0, opacity: float = 1.0,
+        size: float = 1.0,
+    ) -> None:  # fmt: skip
+        """Repeat a tile from side to side, standing on `base`; `start` scrolls it."""
+        step = tile.width * size - SEAM
+        reach = (BOX_WIDTH / 2 + self.stage.left) / self.zoom(depth)
+        middle = BOX_WIDTH / 2 + self.camera.x * depth
+        first = floor((middle - reach - start) / step)
+        last = floor((middle + reach - start) / step)
+        for number in range(first, last + 1):
+            self.draw(tile, start + number * step, base, anchor=(0, 1), depth=depth, opacity=opacity, size=size)
 
     def shade(
         self,
