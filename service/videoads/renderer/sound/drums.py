@@ -48,14 +48,15 @@ def _noise(t: Mono, random: np.random.Generator, rate: int, low: float, high: fl
 def _kick(mood: MoodName, rate: int, random: np.random.Generator) -> Mono:
     root, sweep, decay, drive = {
         "warm": (50.0, 95.0, 0.17, 1.5),
-        "bold": (43.0, 190.0, 0.27, 2.8),
+        "bold": (48.0, 190.0, 0.2, 2.6),
         "clean": (52.0, 130.0, 0.15, 1.7),
     }[mood]
     t = _time(0.55 if mood == "bold" else 0.4, rate)
     cycles = root * t + sweep * 0.03 * (1.0 - np.exp(-t / 0.03))
     body = np.sin(2 * np.pi * cycles) * np.exp(-t / decay) * np.minimum(1.0, t / 0.0012)
     click = _noise(t, random, rate, 1500.0, 7000.0) * np.exp(-t / 0.004) * (0.25 if mood == "warm" else 0.4)
-    return _fade(np.tanh(drive * (body + 0.5 * click)) / np.tanh(drive), rate)
+    level = 0.75 if mood == "bold" else 1.0
+    return _fade(level * np.tanh(drive * (body + 0.5 * click)) / np.tanh(drive), rate)
 
 
 def _snare(mood: MoodName, rate: int, random: np.random.Generator) -> Mono:

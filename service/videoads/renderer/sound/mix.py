@@ -27,13 +27,14 @@ FRAMES_MAX = 20_000
 DUCK_ATTACK_SECONDS = 0.14
 DUCK_RELEASE_SECONDS = 0.32
 DUCK_BRIDGE_SECONDS = 0.45
+HIT_RELEASE_SECONDS = 0.015
 MUSIC_LUFS = -17.5
 SPEECH_LUFS = -15.5
 EFFECTS_DUCK_DB = 6.0
 WHOOSH_SECONDS = 0.62
 WHOOSH_LEVEL = 0.17
 IMPACT_LEVEL = 0.24
-POUR_LEVEL = 0.085
+POUR_LEVEL = 0.12
 FADE_OUT_SECONDS = 0.12
 
 
@@ -45,7 +46,10 @@ class FrameWindow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MixPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What sounds when. The default ceiling leaves AAC the half decibel that it adds to peaks."""
+    """What sounds when. The default ceiling leaves AAC the half decibel that it adds to peaks.
+
+    `hit_frame` is the music's final hit: if a phrase ends just before it, the music is back in time for it.
+    """
 
     frames: int
     fps: int = 30
@@ -53,6 +57,7 @@ class MixPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
     whoosh_frames: tuple[int, ...] = ()
     impact_frames: tuple[int, ...] = ()
+    hit_frame: int | None = None
     pour: FrameWindow | None = None
     narration_start_frame: int = 0
     ducking_db: float = 12.0
@@ -85,7 +90,8 @@ def mix(
     phrases: tuple[PhraseTiming, ...] = ()
     if narration is not None:
         voice, phrases = _voice(plan, narration, samples)
-    duck = _ducking(phrases, samples, plan.rate)
+    hit = None if plan.hit_frame is None else plan.hit_frame * plan.rate // plan.fps
+    duck = _ducking(phrases, samples, plan.rate, hit)
     total = bed * db(-plan.ducking_db) ** duck
     total += _effects(plan, samples) * db(-EFFECTS_DUCK_DB) ** duck
     total += voice
@@ -121,6 +127,10 @@ def _refuse_bad_plan(plan: MixPlan) -> None:
         raise SoundRequestError("/target_lufs", f"{plan.target_lufs} LUFS", "give -40 to -6, usually -16")
     if not -20.0 <= plan.ceiling_dbtp <= 0.0:
         raise SoundRequestError("/ceiling_dbtp", f"{plan.ceiling_dbtp} dBTP", "give -20 to 0, usually -2")
+    if plan.hit_frame is not None and not 0 <= plan.hit_frame < plan.frames:
+        raise SoundRequestError(
+            "/hit_frame", f"frame {plan.hit_frame} is not in the film", f"give 0 to {plan.frames - 1}"
+        )
     for name, frames in (("whoosh_frames", plan.whoosh_frames), ("impact_frames", plan.impact_frames)):
         for index, frame in enumerate(frames):
             if not 0 <= frame < plan.frames:
@@ -181,10 +191,12 @@ def _voice(
     return out, tuple(phrases)
 
 
-def _ducking(phrases: Sequence[PhraseTiming], samples: int, rate: int) -> NDArray[np.float64]:
+def _ducking(
+    phrases: Sequence[PhraseTiming], samples: int, rate: int, hit: int | None = None
+) -> NDArray[np.float64]:
     """How far the music is down, 0 to 1: full before the first sound of a phrase, held over short gaps."""
     duck = np.zeros(samples)
-    attack, release = int(DUCK_ATTACK_SECONDS * rate), int(DUCK_RELEASE_SECONDS * rate)
+    attack = int(DUCK_ATTACK_SECONDS * rate)
     bridge = int(DUCK_BRIDGE_SECONDS * rate)
     spans: list[tuple[int, int]] = []
     for phrase in phrases:
@@ -193,6 +205,9 @@ def _ducking(phrases: Sequence[PhraseTiming], samples: int, rate: int) -> NDArra
         else:
             spans.append((phrase.start_sample, phrase.end_sample))
     for begin, end in spans:
+        release = int(DUCK_RELEASE_SECONDS * rate)
+        if hit is not None and end <= hit < end + release:
+            release = max(int(HIT_RELEASE_SECONDS * rate), hit - end)
         span = np.concatenate(
             [
                 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, attack)),

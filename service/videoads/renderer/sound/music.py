@@ -27,20 +27,20 @@ REVERB_SECONDS = {"warm": 1.3, "bold": 1.7, "clean": 1.1}
 
 # Levels in dB by part and mood, found by ear and by the band meter in the tests.
 PART_DB: dict[MoodName, dict[str, float]] = {
-    "warm": {"chords": -17.0, "bass": -9.5, "lead": -15.0, "arp": -20.0, "bell": -15.0},
-    "bold": {"chords": -19.0, "bass": -10.0, "lead": -19.0, "arp": -21.0, "bell": -16.0},
-    "clean": {"chords": -22.0, "bass": -10.5, "lead": -17.0, "arp": -16.0, "bell": -15.0},
+    "warm": {"chords": -15.5, "bass": -13.0, "lead": -11.0, "arp": -20.0, "bell": -11.5},
+    "bold": {"chords": -11.0, "bass": -15.5, "lead": -12.5, "arp": -14.5, "bell": -11.5},
+    "clean": {"chords": -14.0, "bass": -14.0, "lead": -12.5, "arp": -11.5, "bell": -11.5},
 }
 DRUM_DB: dict[str, float] = {
-    "kick": -6.5,
-    "snare": -11.0,
-    "rim": -14.0,
-    "clap": -13.0,
-    "hat": -17.0,
-    "open_hat": -21.0,
-    "shaker": -19.0,
-    "tom": -11.0,
-    "crash": -17.0,
+    "kick": -9.5,
+    "snare": -9.5,
+    "rim": -12.0,
+    "clap": -11.5,
+    "hat": -13.0,
+    "open_hat": -17.0,
+    "shaker": -14.5,
+    "tom": -11.5,
+    "crash": -13.5,
 }
 PART_SEND = {"chords": 0.22, "bass": 0.0, "lead": 0.4, "arp": 0.3, "bell": 0.5}
 DRUM_SEND = {"kick": 0.0, "snare": 0.2, "rim": 0.22, "clap": 0.25, "tom": 0.2, "crash": 0.15}
@@ -149,9 +149,9 @@ def _finish(signal: Stereo, rate: int) -> Stereo:
 
 
 def _tone(f: NDArray[np.float64]) -> NDArray[np.float64]:
-    """No rumble, a little less mud, a little air."""
+    """No rumble, a little less mud, more presence and air."""
     mud = 1.0 - 0.16 * bump(f, 320.0, 0.7)
-    air = 1.0 + 0.3 * slope(f, low=7500.0, order=1)
+    air = (1.0 + 0.5 * slope(f, low=1600.0, order=1)) * (1.0 + 0.25 * slope(f, low=7500.0, order=1))
     return slope(f, low=32.0, high=17000.0, order=2) * mud * air
 
 

@@ -72,6 +72,7 @@ def mix_plan(composition: Composition) -> MixPlan:
         rate=audio.rate,
         seed=audio.seed,
         whoosh_frames=audio.effects.whoosh_frames,
+        hit_frame=audio.effects.hit_frame,
         pour=None if pour is None else FrameWindow(*pour),
         ducking_db=audio.ducking_centibels / 100 + DUCKING_MARGIN_DB,
         target_lufs=audio.loudness_centilufs / 100,

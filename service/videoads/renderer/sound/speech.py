@@ -25,11 +25,15 @@ LINES_MAX = 64
 LINE_CHARACTERS_MAX = 400
 NARRATION_SECONDS_MAX = 180.0
 FASTEST_PACE = 1.12
+PACE_TRIES_MAX = 3
 PHRASE_LEVEL = 0.11
 PAUSE_SECONDS = 0.28
 LEAD_SECONDS = 0.06
 TRIM_BELOW_PEAK_DB = 42.0
-TRIM_KEEP_SECONDS = 0.03
+TRIM_KEEP_SECONDS = 0.02
+PAUSE_BELOW_PEAK_DB = 40.0
+INNER_PAUSE_SECONDS = 0.16
+TIGHT_PAUSE_SECONDS = 0.09
 
 
 class PhraseWindow(msgspec.Struct, frozen=True):
@@ -150,24 +154,34 @@ def _refuse_bad_lines(
 def _fit(
     speaker: Voice, text: str, room_seconds: float | None, *, seed: int, rate: int, pointer: str
 ) -> tuple[NDArray[np.float64], float]:
-    sound = _polish(speaker.say(text, pace=1.0, seed=seed), speaker.rate, rate)
+    def say(pace: float, pause_seconds: float) -> NDArray[np.float64]:
+        raw = speaker.say(text, pace=pace, seed=seed)
+        return _polish(raw, speaker.rate, rate, pause_seconds=pause_seconds)
+
+    sound = say(1.0, INNER_PAUSE_SECONDS)
     if len(sound) == 0:
         raise SoundRequestError(pointer, f"the voice cannot read {text!r}", "write it in plain words")
+    if room_seconds is None or len(sound) / rate <= room_seconds:
+        return sound, 1.0
+    # Shorter pauses are less noticed than faster speech, so they come first.
+    sound = say(1.0, TIGHT_PAUSE_SECONDS)
     pace = 1.0
-    # The voice rounds durations to its own frames, so one corrected try may still be a hair too long.
-    for _ in range(2):
-        if room_seconds is None or len(sound) / rate <= room_seconds:
+    # The voice rounds durations to frames of its own, so a corrected try may still be a hair too long.
+    for _ in range(PACE_TRIES_MAX):
+        if len(sound) / rate <= room_seconds:
             return sound, pace
-        pace = min(FASTEST_PACE, pace * len(sound) / rate / room_seconds * 1.01)
-        sound = _polish(speaker.say(text, pace=pace, seed=seed), speaker.rate, rate)
-        if len(sound) / rate > room_seconds and pace >= FASTEST_PACE:
+        if pace >= FASTEST_PACE:
             break
-    if room_seconds is not None and len(sound) / rate > room_seconds:
+        pace = min(FASTEST_PACE, pace * len(sound) / rate / room_seconds * 1.01)
+        sound = say(pace, TIGHT_PAUSE_SECONDS)
+    if len(sound) / rate > room_seconds:
         raise NarrationTooLong(pointer, seconds=len(sound) / rate, window_seconds=room_seconds, text=text)
     return sound, pace
 
 
-def _polish(raw: NDArray[np.float64], rate_from: int, rate: int) -> NDArray[np.float64]:
+def _polish(
+    raw: NDArray[np.float64], rate_from: int, rate: int, *, pause_seconds: float
+) -> NDArray[np.float64]:
     """Trim the silence around a phrase, take the rumble out, and bring it to the level of its neighbours."""
     sound = resample(raw, rate_from, rate)
     if len(sound) == 0 or not np.any(sound):
@@ -180,13 +194,34 @@ def _polish(raw: NDArray[np.float64], rate_from: int, rate: int) -> NDArray[np.f
     keep = int(TRIM_KEEP_SECONDS * rate)
     begin = max(0, int(loud[0]) * block - keep)
     end = min(len(sound), (int(loud[-1]) + 1) * block + keep)
-    sound = sound[begin:end]
+    sound = _close_pauses(sound[begin:end], rate, float(level.max()), pause_seconds)
     fade = min(keep // 3, len(sound) // 4)
     sound[:fade] *= np.linspace(0.0, 1.0, fade)
     sound[len(sound) - fade :] *= np.linspace(1.0, 0.0, fade)
     active = level[level > level.max() * 0.1]
     sound *= PHRASE_LEVEL / float(np.sqrt(np.mean(active**2)))
     return np.tanh(sound * 1.15) / 1.15
+
+
+def _close_pauses(
+    sound: NDArray[np.float64], rate: int, loudest: float, pause_seconds: float
+) -> NDArray[np.float64]:
+    """Shorten the silences inside a phrase: the voice rests between sentences longer than an ad can."""
+    block = max(1, rate // 200)
+    count = len(sound) // block
+    level = np.sqrt(np.mean(sound[: count * block].reshape(count, block) ** 2, axis=1))
+    silent = level < loudest * 10 ** (-PAUSE_BELOW_PEAK_DB / 20)
+    kept_max = int(pause_seconds * rate) // block
+    keep = np.ones(len(sound), dtype=bool)
+    start = 0
+    for at in range(1, count + 1):
+        if at == count or silent[at] != silent[start]:
+            if silent[start] and start > 0 and at < count and at - start > kept_max:
+                # The cut lies in the middle of the silence, so neither breath nor onset is touched.
+                first = start + kept_max // 2
+                keep[first * block : (first + at - start - kept_max) * block] = False
+            start = at
+    return sound[keep]
 
 
 class _HibariVoice:
