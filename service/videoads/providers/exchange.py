@@ -30,6 +30,7 @@ ANSWER_BYTES_MAX = 64 * 1024 * 1024
 CONNECT_TIMEOUT_SECONDS = 5.0
 QUERY_TIMEOUT_SECONDS = 15.0
 FETCH_TIMEOUT_SECONDS = 300.0
+UPLOAD_TIMEOUT_SECONDS = 60.0
 RETRY_AFTER_SECONDS_DEFAULT = 2.0
 RETRY_AFTER_SECONDS_MAX = 3600.0
 EVIDENCE_CHARACTERS_MAX = 300
@@ -198,6 +199,30 @@ def seconds_until(deadline: datetime) -> float:
     if deadline.tzinfo is None:
         raise ValueError(f"a deadline needs a time zone: {deadline.isoformat()}")
     return (deadline - datetime.now(UTC)).total_seconds()
+
+
+class UploadFailed(Exception):
+    """An input could not be given to the provider; nothing was ordered yet, so trying again is safe."""
+
+
+async def upload(exchange: Exchange, shelf: str, path: Path) -> str:
+    """Put a file on the provider's shelf under its own digest, and answer the digest."""
+    content = await asyncio.to_thread(path.read_bytes)
+    sha256 = hashlib.sha256(content).hexdigest()
+    answer = await exchange.call(
+        "PUT",
+        f"{shelf}/{sha256}",
+        body=content,
+        content_type="application/octet-stream",
+        timeout_seconds=UPLOAD_TIMEOUT_SECONDS,
+    )
+    match answer:
+        case Answer(status=200):
+            return sha256
+        case Answer():
+            raise UploadFailed(f"{path.name}: {answer.evidence()}")
+        case missing:
+            raise UploadFailed(f"{path.name}: {missing.reason}")
 
 
 def without_answer(missing: NotSent | Lost) -> Rejected | Unknown:

@@ -32,13 +32,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
     def document(self) -> dict[str, Any]:
-        """The body as a JSON object; a ValueError says what it is instead."""
+        """The body as a JSON object; Malformed says what it is instead."""
         try:
             value = msgspec.json.decode(self.body)
         except msgspec.DecodeError as error:
-            raise ValueError(f"the body is not JSON: {error}") from error
+            raise Malformed(f"the body is not JSON: {error}") from error
         if not isinstance(value, dict):
-            raise ValueError("the body must be a JSON object")
+            raise Malformed("the body must be a JSON object")
         return value
 
 
@@ -50,6 +50,10 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
     media_type: str = "application/json"
     headers: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Malformed(ValueError):
+    """The client sent something that can not be read; the message says what and where."""
 
 
 class HangUp(Exception):

@@ -116,7 +116,9 @@ class RuleBook:
     def strike(self, *, style: Style, token: str, content: str) -> tuple[Fault, ...]:
         """The faults that befall this create; counts it."""
         faults = tuple(
-            state.rule.fault for state in self._temper.rules if _strikes(state, style=style, token=token, content=content)
+            state.rule.fault
+            for state in self._temper.rules
+            if _strikes(state, style=style, token=token, content=content)
         )
         if self._temper.rules:
             self._save()

@@ -107,7 +107,9 @@ class JobStore:
         async with self._changed:
             self._changed.notify_all()
 
-    async def wait_until(self, condition: Callable[[], bool], *, timeout_seconds: float | None = None) -> bool:
+    async def wait_until(
+        self, condition: Callable[[], bool], *, timeout_seconds: float | None = None
+    ) -> bool:
         """Wait until the condition holds; False when the time was up first."""
         try:
             async with asyncio.timeout(timeout_seconds), self._changed:

@@ -112,7 +112,9 @@ async def _run_process(command: list[str]) -> bytes:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        raise MakingFailed(_last_line(stderr), refused=process.returncode in (1, 2) and b"Traceback" not in stderr)
+        raise MakingFailed(
+            _last_line(stderr), refused=process.returncode in (1, 2) and b"Traceback" not in stderr
+        )
     return stdout
 
 
@@ -131,7 +133,3 @@ def _report(kind: MediaKind, stdout: bytes) -> dict[str, Any]:
 def _last_line(stderr: bytes) -> str:
     lines = stderr.decode("utf-8", "replace").strip().splitlines() or ["the maker ended without a word"]
     return lines[-1][:MESSAGE_CHARACTERS_MAX]
-
-
-
-

@@ -1,0 +1,116 @@
+"""Starts the synthetic providers for the demo and for tests, or finds the ones that run already.
+
+They are started in a session of their own: whatever kills the service does not kill its outsiders.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx2
+import msgspec
+
+START_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 15.0
+LOOK_SECONDS = 0.05
+
+
+class SyntheticProviders(msgspec.Struct, frozen=True, kw_only=True):
+    """Running providers."""
+
+    base_url: str
+    data: Path
+    pid: int
+
+    @property
+    def witness(self) -> Path:
+        """Where they write down what they were asked."""
+        return self.data / "witness.ndjson"
+
+
+class ProvidersDidNotStart(Exception):
+    """The program ended or stayed silent; the message holds its last words."""
+
+
+async def start_providers(
+    data: Path, *, arguments: Sequence[str] = (), import_path: Path | None = None
+) -> SyntheticProviders:
+    """Start the program on this data directory, or join the one that owns it. Answers when it serves."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if running := await find_providers(data):
+        return running
+    environment = dict(os.environ)
+    if import_path is not None:
+        environment["PYTHONPATH"] = str(import_path)
+    log = data / "providers.log"
+    with log.open("ab") as sink:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "videoads.providers.synthetic", "--data", str(data), *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            env=environment,
+            start_new_session=True,
+        )
+    expires = time.monotonic() + START_SECONDS_MAX
+    while time.monotonic() < expires:
+        if process.returncode is not None:
+            break
+        if running := await find_providers(data):
+            return running
+        await asyncio.sleep(LOOK_SECONDS)
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+    words = log.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no word"]
+    raise ProvidersDidNotStart(f"the synthetic providers did not start: {words[0]}")
+
+
+async def find_providers(data: Path) -> SyntheticProviders | None:
+    """The providers that own this data directory and answer, if any."""
+    try:
+        port = int((data / "port").read_text())
+        owner = int((data / "lock").read_text())
+        os.kill(owner, 0)
+    except (OSError, ValueError):
+        return None
+    base_url = f"http://127.0.0.1:{port}"
+    async with httpx2.AsyncClient(trust_env=False, timeout=2.0) as client:
+        try:
+            health = msgspec.json.decode((await client.get(f"{base_url}/control/health")).content)
+        except (httpx2.HTTPError, msgspec.DecodeError):
+            return None
+    if not isinstance(health, dict) or health.get("pid") != owner:
+        # The port or the number belongs to another process by now.
+        return None
+    return SyntheticProviders(base_url=base_url, data=data, pid=owner)
+
+
+async def stop_providers(providers: SyntheticProviders) -> None:
+    """End the program and wait until it is gone; its open jobs go on at the next start."""
+    expires = time.monotonic() + STOP_SECONDS_MAX
+    try:
+        os.kill(providers.pid, signal.SIGTERM)
+        while time.monotonic() < expires and _runs(providers.pid):
+            await asyncio.sleep(LOOK_SECONDS)
+        if _runs(providers.pid):
+            os.kill(providers.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        # No /proc on this system: the signal alone must do.
+        return not Path("/proc/self/stat").exists()
+    return state != "Z"
