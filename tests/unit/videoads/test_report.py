@@ -4,6 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+
 from videoads.report import report_page, write_report
 from videoads.report_timeline import timeline_svg
 

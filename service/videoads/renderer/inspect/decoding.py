@@ -94,13 +94,13 @@ def decode_film(path: Path, *, whole_frames: Collection[int]) -> Decoded:
                     interruption = f"more than {FRAMES_MAX} frames"
                     break
                 thumbnails.append(
-                    frame.reformat(
-                        width=small[0], height=small[1], format="rgb24", interpolation="AREA"
-                    ).to_ndarray()
+                    _bytes_of(
+                        frame.reformat(width=small[0], height=small[1], format="rgb24", interpolation="AREA")
+                    )
                 )
                 times.append(float(frame.time) if frame.time is not None else float("nan"))
                 if index in wanted:
-                    whole[index] = frame.to_ndarray(format="rgb24")
+                    whole[index] = _bytes_of(frame.reformat(format="rgb24"))
         except av.error.FFmpegError as error:
             interruption = f"decoding stopped after frame {len(thumbnails) - 1}: {_reason(error)}"
         rate = video.average_rate
@@ -132,11 +132,15 @@ def decode_sound(path: Path) -> Sound:
     resampler = av.AudioResampler(format="fltp", layout="stereo", rate=RATE)
     with av.open(str(path)) as container:
         for frame in container.decode(container.streams.audio[0]):
-            pieces.extend(piece.to_ndarray() for piece in resampler.resample(frame))
-        pieces.extend(piece.to_ndarray() for piece in resampler.resample(None))
+            pieces.extend(piece.to_ndarray().astype(np.float32) for piece in resampler.resample(frame))
+        pieces.extend(piece.to_ndarray().astype(np.float32) for piece in resampler.resample(None))
     if not pieces:
         return np.zeros((2, 0), np.float32)
-    return np.concatenate(pieces, axis=1).astype(np.float32)
+    return np.concatenate(pieces, axis=1)
+
+
+def _bytes_of(frame: av.VideoFrame) -> Picture:
+    return frame.to_ndarray().astype(np.uint8, copy=False)
 
 
 def _thumbnail_size(width: int, height: int) -> tuple[int, int]:

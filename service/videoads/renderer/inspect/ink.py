@@ -112,13 +112,39 @@ def find_template(picture: NDArray[np.uint8], template: Coverage) -> Found | Non
     return Found(box=box, likeness=float(likeness[y, x]))
 
 
+def refined(picture: NDArray[np.uint8], template: Coverage, found: Found) -> Found:
+    """The same finding to the pixel: the places around it are compared at full size."""
+    within = ink_box(template)
+    if within is None:
+        return found
+    mask = template[within.top : within.bottom, within.left : within.right].astype(np.float64)
+    mask -= mask.mean()
+    grey = luma(picture)
+    height, width = mask.shape
+    best: tuple[float, int, int] | None = None
+    for dy in range(-SEARCH_SCALE, SEARCH_SCALE + 1):
+        for dx in range(-SEARCH_SCALE, SEARCH_SCALE + 1):
+            left, top = found.box.left + dx, found.box.top + dy
+            if left < 0 or top < 0:
+                continue
+            ground = grey[top : top + height, left : left + width]
+            if ground.shape != mask.shape:
+                continue
+            score = abs(float((ground * mask).sum())) / max(float(ground.std()), 1.0)
+            if best is None or score > best[0]:
+                best = (score, dx, dy)
+    if best is None:
+        return found
+    return Found(box=found.box.moved(best[1], best[2]), likeness=found.likeness)
+
+
 def contrast_ratio(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     """The WCAG 2 contrast of two sRGB colours given as 0 to 255."""
     a, b = float(relative_luminance(first)), float(relative_luminance(second))
     return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 
 
-def relative_luminance(colour: NDArray[np.float64]) -> NDArray[np.float64]:
+def relative_luminance(colour: NDArray[np.float64] | NDArray[np.uint8]) -> NDArray[np.float64]:
     """WCAG 2 relative luminance of sRGB values along the last axis."""
     share = np.asarray(colour, np.float64) / 255.0
     linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)

@@ -130,4 +130,5 @@ def _cells(thumbnail: NDArray[np.uint8], *, across: int = 9) -> NDArray[np.float
     side = max(1, width // across)
     rows, columns = height // side, width // side
     cropped = thumbnail[: rows * side, : columns * side].astype(np.float64)
-    return cropped.reshape(rows, side, columns, side, 3).mean(axis=(1, 3))
+    cells: NDArray[np.float64] = cropped.reshape(rows, side, columns, side, 3).mean(axis=(1, 3))
+    return cells

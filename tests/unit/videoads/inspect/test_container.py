@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+
 from kit.footage import write_film
 from kit.promises import promise
 from videoads.renderer.inspect.container import check_digest, check_index_first, check_object, top_level_boxes

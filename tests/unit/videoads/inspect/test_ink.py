@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from kit.footage import moving_gradient
 from PIL import Image, ImageDraw, ImageFont
+
+from kit.footage import moving_gradient
 from videoads.renderer.inspect.ink import (
     CONTRAST_MIN,
     LIKENESS_MIN,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from kit.footage import FPS, moving_gradient, sequence, write_film
 from videoads.renderer.inspect import picture
 from videoads.renderer.inspect.decoding import FilmUnreadable, decode_film

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from kit.footage import moving_gradient
 from videoads.renderer.inspect.similarity import SIMILARITY_MIN, ssim, still_frames
 
