@@ -72,13 +72,14 @@ class Lathe:
         key = np.exp(-(((facing + 0.55) / 0.34) ** 2))
         strip = np.exp(-(((facing - 0.72) / 0.17) ** 2))
         rim = np.clip(np.abs(facing) / 1.35, 0, 1) ** 5
-        bright = 0.24 + 0.3 * np.cos(facing) + section.gloss * (0.62 * key + 0.5 * strip) + 0.16 * seam
+        floor = 0.1 + 0.22 * np.cos(facing + 0.3)
+        bright = floor + section.gloss * (0.72 * key + 0.5 * strip) + 0.2 * seam
         bright = np.clip(bright * section.tone - 0.2 * rim, 0, 1)[:, None]
         shadow, metal, shine = self._ramp
         low, high = np.clip(bright * 2, 0, 1), np.clip(bright * 2 - 1, 0, 1)
         colour = shadow + (metal - shadow) * low + (shine - metal) * high
-        warm = (np.clip((facing - 0.85) / 0.5, 0, 1) ** 1.5)[:, None] * 0.55 * section.gloss
-        cool = (np.clip((-facing - 0.95) / 0.4, 0, 1) ** 1.5)[:, None] * 0.5 * section.gloss
+        warm = (np.clip((facing - 0.62) / 0.6, 0, 1) ** 1.2)[:, None] * 0.7 * section.gloss
+        cool = (np.clip((-facing - 0.95) / 0.4, 0, 1) ** 1.2)[:, None] * 0.6 * section.gloss
         return (colour + (self._bounce[0] - colour) * warm + (self._bounce[1] - colour) * cool).astype(np.float32)
 
     def _measure(self, density: float) -> tuple[NDArray[np.int32], Floats, Image.Image]:

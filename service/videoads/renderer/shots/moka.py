@@ -44,7 +44,7 @@ class MokaPot:
             bounce=(colour("accent", "light", 0.25), colour("light")),
         )
         self.grip = mix(colour("dark"), (26, 22, 22), 0.5)
-        self.sheen = mix(self.grip, colour("light"), 0.42)
+        self.sheen = mix(self.grip, colour("light"), 0.26)
         self.metal, self.shine, self.shadow = metal, shine, shadow
 
     def paint(self, canvas: Canvas, x: float, y: float, angle: float, *, depth: float = 1.0) -> None:
@@ -76,9 +76,8 @@ class MokaPot:
             place = (slice_ / (SLICES - 1) * 2 - 1) * side
             shift = -half * place * sine
             near = (place * side + 1) / 2
-            taper = 1 - 0.14 * place * place
             points = [
-                (x + self.size * (r * taper * cosine + shift), top + self.size * (v - 0.07 * r * sine))
+                (x + self.size * (r * cosine + shift), top + self.size * (v - 0.07 * r * sine))
                 for r, v in profile
             ]
             canvas.polygon(points, mix(tones[0], tones[1], near * (0.45 + 0.35 * abs(sine))), depth=depth)

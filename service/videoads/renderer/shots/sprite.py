@@ -78,12 +78,20 @@ def sprite_from_picture(picture: Image.Image, width: float, height: float) -> Sp
 
 
 def blurred(sprite: Sprite, radius: float) -> Sprite:
-    """The sprite out of focus; `radius` in its own pixels. The sprite needs an empty margin of that size."""
+    """The sprite out of focus; `radius` in its own pixels. It grows by a margin for its soft edge."""
+    assert sprite.mask is not None
+    pad = max(1, round(radius * 2.6))
+    wide, high = sprite.mask.width, sprite.mask.height
+    mask = Image.new("L", (wide + 2 * pad, high + 2 * pad))
+    mask.paste(sprite.mask, (pad, pad))
     fill = sprite.fill
     if isinstance(fill, Image.Image):
-        fill = fill.filter(ImageFilter.GaussianBlur(radius))
-    mask = sprite.mask.filter(ImageFilter.GaussianBlur(radius)) if sprite.mask else None
-    return Sprite(fill, mask, sprite.width, sprite.height)
+        # The fill's own border is stretched outwards, so the soft edge has the colour of what it is the edge of.
+        larger = fill.resize(mask.size, Image.Resampling.BILINEAR)
+        larger.paste(fill, (pad, pad))
+        fill = larger.filter(ImageFilter.GaussianBlur(radius))
+    mask = mask.filter(ImageFilter.GaussianBlur(radius))
+    return Sprite(fill, mask, sprite.width * mask.width / wide, sprite.height * mask.height / high)
 
 
 def turned(sprite: Sprite, steps: int) -> tuple[Sprite, ...]:

@@ -20,6 +20,7 @@ OVERSAMPLE = 1.12
 MARGIN = 70
 SEAM = 2.0
 Point = tuple[float, float]
+Stops = list[tuple[float, Rgb]]
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,13 @@ class Canvas:
         mask = Image.new("L", ((right - left) * 2, (bottom - top) * 2))
         inside = [((x - left) * 2, (y - top) * 2) for x, y in pixels]
         ImageDraw.Draw(mask).polygon(inside, fill=round(255 * opacity))
-        self.picture.paste(colour, (left, top, right, bottom), mask.reduce(2))
+        box = left, top, right, bottom
+        if isinstance(colour, list):
+            high = max(1.0, max(y for _, y in pixels) - min(y for _, y in pixels))
+            rows = (np.arange(top, bottom, dtype=np.float32) + 0.5 - min(y for _, y in pixels)) / high
+            self.picture.paste(_column(rows, colour).resize((right - left, bottom - top)), box, mask.reduce(2))
+        else:
+            self.picture.paste(colour, box, mask.reduce(2))
 
     def below(
         self,
@@ -275,6 +282,12 @@ class Canvas:
             min(1.0, share[2]),
             min(1.0, share[3]),
         )
+
+
+def _column(rows: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]", stops: Stops) -> Image.Image:
+    at = [place for place, _ in stops]
+    bands = [np.interp(rows, at, [colour[band] for _, colour in stops]) for band in range(3)]
+    return Image.fromarray(np.stack(bands, axis=-1).astype(np.uint8)[:, None, :])
 
 
 def _resample(

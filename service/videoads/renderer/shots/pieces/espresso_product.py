@@ -45,6 +45,10 @@ class EspressoProduct:
         self.mid_falling = scatter(stage.random(6), 12, spread=(60, 660), top=-120, seconds=length * 0.8,
                                    depths=(0.95, 1.15))  # fmt: skip
         self.near_falling = scatter(stage.random(7), 8, spread=(-40, 760), top=-260, seconds=length, depths=(1.6, 2.1))
+        self.near_falling = [
+            body._replace(x=body.x * 0.5 - 90 if body.x < 360 else 630 + (body.x - 360) * 0.5)
+            for body in self.near_falling
+        ]
         self.phase = float(stage.random(8).uniform(0, 6))
 
     def camera(self, t: float) -> Camera:
