@@ -34,6 +34,9 @@ MOODS: dict[Style, Mood] = {"warm-editorial": "warm", "bold-dark": "bold", "clea
 PHRASE_CHARACTERS_MAX = 44
 """What two caption lines hold comfortably; a longer sentence is broken at a comma or between words."""
 
+PHRASE_JOINED_CHARACTERS_MAX = 36
+"""Short sentences are said, and captioned, as one phrase up to this length; one word alone only flickers."""
+
 PHRASE_LEAD_FRAMES = 6
 PHRASE_TAIL_FRAMES = 5
 PHRASE_GAP_FRAMES = 3
@@ -218,6 +221,9 @@ def split_phrases(line: str) -> list[str]:
     sentences = [part for part in re.split(r"(?<=[.!?;:…])\s+", line.strip()) if part]
     phrases: list[str] = []
     for sentence in sentences:
+        if phrases and len(phrases[-1]) + 1 + len(sentence) <= PHRASE_JOINED_CHARACTERS_MAX:
+            phrases[-1] = f"{phrases[-1]} {sentence}"
+            continue
         if len(sentence) <= PHRASE_CHARACTERS_MAX:
             phrases.append(sentence)
             continue

@@ -34,12 +34,19 @@ from videoads.renderer.lettering.coverage import Face
 from videoads.renderer.lettering.metrics import TextDoesNotFit, fit
 from videoads.script import Script, ScriptShot
 
-__all__ = ["MediaKeys", "compose"]
+__all__ = ["Anchor", "MediaKeys", "compose"]
 
 WORD_FRAMES = 5
 """From one word of a title to the next: four to the half bar, quick enough to read along."""
 
 CAPTION_HOLD_FRAMES = 6
+
+
+class Anchor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A point of a clip's picture to which a call-out may be tied, in thousandths of its width and height."""
+
+    x: int
+    y: int
 
 
 class MediaKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,6 +57,7 @@ class MediaKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     narration: str | None = None
     logo: str | None = None
     product_picture: str | None = None
+    anchors: tuple[tuple[Anchor, ...], ...] = ()
 
 
 class Typography(msgspec.Struct, frozen=True):
@@ -95,7 +103,7 @@ def compose(script: Script, media: MediaKeys, timings: Timings | None) -> Compos
         titles=tuple(
             t for i, shot in enumerate(script.shots) if (t := setter.title(shot, i, media)) is not None
         ),
-        call_outs=tuple(c for i, shot in enumerate(script.shots) for c in setter.call_outs(shot, i)),
+        call_outs=tuple(c for i, shot in enumerate(script.shots) for c in setter.call_outs(shot, i, media)),
         captions=setter.captions(timings),
         logo=None if media.logo is None else Logo(media.logo, setter.logo_box(), 0, card_start),
         card=setter.card(media),
@@ -151,14 +159,14 @@ class _Setter:
 
     def logo_box(self) -> Box:
         """The mark's place on the shots: top left of the safe area."""
-        return Box(self.safe.x, self.safe.y, self.px(76), self.px(76))
+        return Box(self.safe.x, self.safe.y, self.px(116), self.px(66))
 
     def title(self, shot: ScriptShot, index: int, media: MediaKeys) -> Title | None:
         """Set a shot's large words below the mark, the headline largest."""
         if not shot.title:
             return None
         safe = self.safe
-        top = safe.y + (self.px(76 + 22) if media.logo is not None else 0)
+        top = safe.y + (self.px(66 + 24) if media.logo is not None else 0)
         width = safe.width * 62 // 100 if self.landscape else safe.width
         pointer = "/headline" if index == 0 else f"/scenes/{index}/line"
         kicker = None
@@ -189,11 +197,12 @@ class _Setter:
             end_frame=shot.start_frame + shot.frames,
         )
 
-    def call_outs(self, shot: ScriptShot, index: int) -> list[CallOut]:
-        """Place up to two labels left and right of the middle, where a product stands."""
+    def call_outs(self, shot: ScriptShot, index: int, media: MediaKeys) -> list[CallOut]:
+        """Place up to two labels, tied to the points the clip names or else to where a product stands."""
         made = []
         width, height = self.output.width, self.output.height
         places = ((0, 47, 40, 545), (1, 61, 62, 640))
+        known = media.anchors[index] if index < len(media.anchors) else ()
         for number, (text, (right, top, reach, point)) in enumerate(
             zip(shot.call_outs, places, strict=False)
         ):
@@ -207,7 +216,9 @@ class _Setter:
             box = Box(x, ink.y - pad // 2, box_width, ink.height + 2 * (pad // 2))
             start = shot.start_frame + 14 + 14 * number
             end = shot.start_frame + shot.frames
-            made.append(CallOut(block, box, width * reach // 100, height * point // 1000, start, end))
+            anchor = known[number] if number < len(known) else Anchor(reach * 10, point)
+            point_x, point_y = width * anchor.x // 1000, height * anchor.y // 1000
+            made.append(CallOut(block, box, point_x, point_y, start, end))
         return made
 
     def captions(self, timings: Timings | None) -> tuple[Caption, ...]:
@@ -261,9 +272,9 @@ class _Setter:
             picture = Box(safe.x, safe.y, half, safe.height)
             column = Box(safe.x + half + self.px(20), safe.y, safe.width - half - self.px(20), safe.height)
         words = {
-            "name": ("/product", card.product, 104, self.style.title_face, self.style.title_weight + 40),
-            "tagline": ("/tagline", card.tagline, 34, "grotesque", 450),
-            "offer": ("/closing/offer", card.offer, 40, "grotesque", 700),
+            "name": ("/product", card.product, 92, self.style.title_face, self.style.title_weight),
+            "tagline": ("/tagline", card.tagline, 32, "grotesque", 450),
+            "offer": ("/closing/offer", card.offer, 38, "grotesque", 700),
             "button": ("/closing/button", card.button, 38, "grotesque", 750),
             "address": ("/closing/address", card.address, 30, "grotesque", 550),
         }
@@ -284,15 +295,15 @@ class _Setter:
                     align="centre",
                 )
         scale = 1 if not self.landscape else 2
-        gaps = {"name": 6, "tagline": 0, "offer": 26, "button": 24, "address": 22}
+        gaps = {"name": 6, "tagline": 0, "offer": 18, "button": 20, "address": 16}
         gaps = {key: self.px(gap) // scale for key, gap in gaps.items()}
-        pad = self.px(24) // scale
+        pad = self.px(20) // scale
         text_height = sum(block.box.height + gaps[key] for key, block in set_words.items()) + 2 * pad
-        logo_height = self.px(150) // scale if media.logo is not None else 0
+        logo_height = self.px(112) // scale if media.logo is not None else 0
         free = column.height - text_height - logo_height
         product_height = 0
         if media.product_picture is not None and not self.landscape:
-            product_height = max(1, min(free - self.px(16), self.px(420)))
+            product_height = max(1, min(free - self.px(16), self.px(400)))
             free -= product_height
         y = column.y + max(0, free) // 2
         logo_box = Box(column.x + (column.width - logo_height * 2) // 2, y, logo_height * 2, logo_height)

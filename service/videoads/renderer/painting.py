@@ -1,0 +1,369 @@
+"""Painting: the items of `layout` onto a picture.
+
+Whatever does not change between frames is made once and kept; a frame only pastes small rectangles. Nothing
+here decides where or when something is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import assert_never
+
+from PIL import Image, ImageChops, ImageDraw
+
+from videoads.renderer.clips import ClipReader
+from videoads.renderer.colours import Rgb, readable_on, rgb
+from videoads.renderer.composition import Box, Composition
+from videoads.renderer.drawn_logo import DrawnLogo, picture_fitted
+from videoads.renderer.ground import CardGround
+from videoads.renderer.layout import Band, Button, Clip, Disc, Ground, Mark, Plate, Rule, Words, layout
+from videoads.renderer.lettering.coverage import Face
+from videoads.renderer.lettering.metrics import ascent, baselines, font, runs
+from videoads.renderer.shading import Shading, measure_shading
+
+__all__ = ["Painter"]
+
+Media = Callable[[str], Path]
+
+
+class Painter:
+    """Paints any frame of one composition; forwards is fastest."""
+
+    def __init__(self, composition: Composition, media: Media) -> None:
+        self.composition = composition
+        self.media = media
+        self.shadings: dict[str, Shading] = {}
+        self._measured: set[int] = set()
+        self._clips: dict[int, ClipReader] = {}
+        self._contents: dict[str, bytes] = {}
+        self._logos: dict[tuple[str, Box], DrawnLogo] = {}
+        self._products: dict[tuple[str, Box], Image.Image] = {}
+        self._bands: dict[str, tuple[int, Image.Image]] = {}
+        self._buttons: dict[int, Image.Image] = {}
+        self._ground: CardGround | None = None
+        palette = composition.palette
+        surface, ink, accent = rgb(palette.surface), rgb(palette.ink), rgb(palette.accent)
+        self._ink = readable_on(surface, (ink,))
+        self._colours: dict[str, Rgb] = {
+            "ink": self._ink,
+            "surface": surface,
+            "accent": accent,
+            "on_accent": readable_on(accent, (surface, ink)),
+        }
+
+    def measure(self) -> None:
+        """Measure the shades of the whole film at once; otherwise each shot is measured when first painted."""
+        for index in range(len(self.composition.shots)):
+            self._measure(index)
+
+    def paint(self, frame: int) -> Image.Image:
+        """Return the finished picture of a frame, as RGB."""
+        self._measure_at(frame)
+        canvas = Image.new("RGB", (0, 0))
+        for item in layout(self.composition, frame):
+            match item:
+                case Clip():
+                    canvas = self._clip(canvas, item)
+                case Ground():
+                    canvas = self._card_ground(canvas, item)
+                case Band():
+                    self._band(canvas, item)
+                case Plate():
+                    self._plate(canvas, item)
+                case Words():
+                    self._words(canvas, item)
+                case Rule():
+                    self._rule(canvas, item)
+                case Disc():
+                    self._disc(canvas, item)
+                case Mark():
+                    self._mark(canvas, item)
+                case Button():
+                    self._button(canvas, item)
+                case _:
+                    assert_never(item)
+        return canvas
+
+    def close(self) -> None:
+        """Let the clips go."""
+        for clip in self._clips.values():
+            clip.close()
+
+    def _measure_at(self, frame: int) -> None:
+        for index, shot in enumerate(self.composition.shots):
+            if shot.start_frame <= frame < shot.start_frame + shot.frames:
+                self._measure(index)
+
+    def _measure(self, index: int) -> None:
+        if index in self._measured:
+            return
+        if not self._measured and self.composition.captions:
+            # Captions share one strength over the whole film, so all shots are measured together.
+            self._measured.update(range(len(self.composition.shots)))
+            self.shadings = measure_shading(self.composition, self._picture)
+            return
+        self._measured.add(index)
+        shot = self.composition.shots[index]
+        only = range(shot.start_frame, shot.start_frame + shot.frames)
+        self.shadings.update(measure_shading(self.composition, self._picture, only=only))
+
+    def _picture(self, shot: int, frame: int) -> Image.Image:
+        if shot not in self._clips:
+            output = self.composition.output
+            path = self.media(self.composition.shots[shot].media)
+            self._clips[shot] = ClipReader(path, width=output.width, height=output.height, fps=output.fps)
+            for other, clip in self._clips.items():
+                if other < shot - 1:
+                    clip.close()
+        return self._clips[shot].frame(frame)
+
+    def _content(self, key: str) -> bytes:
+        if key not in self._contents:
+            self._contents[key] = self.media(key).read_bytes()
+        return self._contents[key]
+
+    def _clip(self, canvas: Image.Image, item: Clip) -> Image.Image:
+        picture = self._picture(item.shot, item.frame)
+        if item.shift or item.smear > 1:
+            picture = _whipped(picture, item.shift, item.smear)
+        if item.left:
+            width, height = picture.size
+            canvas.paste(picture.crop((item.left, 0, width, height)), (item.left, 0))
+            canvas.paste(
+                self._colours["surface"], (item.left, 0, min(width, item.left + width // 90), height)
+            )
+            return canvas
+        if canvas.width:
+            canvas.paste(picture, (item.shift, 0))
+            return canvas
+        return picture.copy()
+
+    def _card_ground(self, canvas: Image.Image, item: Ground) -> Image.Image:
+        output, card = self.composition.output, self.composition.card
+        assert card is not None
+        if self._ground is None:
+            self._ground = CardGround(
+                self.composition.palette,
+                self.composition.style,
+                output.width,
+                output.height,
+                card.frames,
+                self.composition.audio.seed,
+            )
+        shown = self._ground.frame(item.frame)
+        if not item.top or not canvas.width:
+            return shown
+        # What leaves is pushed up half as fast as the card arrives.
+        lift = (output.height - item.top) // 3
+        moved = Image.new("RGB", canvas.size)
+        moved.paste(canvas, (0, -lift))
+        moved.paste(shown.crop((0, 0, output.width, output.height - item.top)), (0, item.top))
+        edge = max(2, output.height // 160)
+        moved.paste(self._colours["accent"], (0, item.top - edge, output.width, item.top))
+        return moved
+
+    def _shade(self, group: str) -> Shading:
+        return self.shadings.get(group, Shading((255, 255, 255), (0, 0, 0), 160, 0.0))
+
+    def _colour(self, role: str, group: str) -> Rgb:
+        if role == "over":
+            return self._shade(group).over
+        if role == "under":
+            return self._shade(group).under
+        return self._colours[role]
+
+    def _band(self, canvas: Image.Image, item: Band) -> None:
+        shading = self._shade(item.group)
+        if not shading.strength:
+            return
+        if item.group not in self._bands:
+            feather = max(2, canvas.height // 11)
+            core = item.box.height + canvas.height // 40
+            mask = Image.new("L", (1, core + 2 * feather), 255)
+            for row in range(feather):
+                share = (row + 1) / (feather + 1)
+                value = round(255 * share * share * (3 - 2 * share))
+                mask.putpixel((0, row), value)
+                mask.putpixel((0, mask.height - 1 - row), value)
+            mask = mask.point([value * shading.strength // 255 for value in range(256)])
+            top = item.box.y - canvas.height // 80 - feather
+            self._bands[item.group] = (top, mask.resize((item.box.width, mask.height)))
+        top, mask = self._bands[item.group]
+        canvas.paste(shading.under, (item.box.x, top), _dimmed(mask, item.opacity))
+
+    def _plate(self, canvas: Image.Image, item: Plate) -> None:
+        opacity = item.opacity
+        if item.group:
+            opacity = opacity * self._shade(item.group).strength // 255
+        if opacity > 0:
+            mask = _rounded(item.box.width, item.box.height, item.radius)
+            colour = self._colour(item.colour, item.group)
+            canvas.paste(colour, (item.box.x, item.box.y), _dimmed(mask, opacity))
+
+    def _words(self, canvas: Image.Image, item: Words) -> None:
+        mask, left, top = _lettering(item.text, item.face, item.size, item.weight)
+        x, y = item.x + left, item.baseline + top
+        low = item.rows[1]
+        if y + mask.height > low:
+            if y >= low:
+                return
+            mask = mask.crop((0, 0, mask.width, low - y))
+        canvas.paste(self._colour(item.colour, item.group), (x, y), _dimmed(mask, item.opacity))
+
+    def _rule(self, canvas: Image.Image, item: Rule) -> None:
+        pad = item.width + 1
+        left, top = min(item.from_x, item.to_x) - pad, min(item.from_y, item.to_y) - pad
+        width = abs(item.from_x - item.to_x) + 2 * pad
+        height = abs(item.from_y - item.to_y) + 2 * pad
+        mask = Image.new("L", (width * 3, height * 3))
+        ends = [
+            ((x - left) * 3, (y - top) * 3) for x, y in ((item.from_x, item.from_y), (item.to_x, item.to_y))
+        ]
+        ImageDraw.Draw(mask).line(ends, fill=255, width=item.width * 3)
+        canvas.paste(
+            self._colour(item.colour, item.group), (left, top), _dimmed(mask.reduce(3), item.opacity)
+        )
+
+    def _disc(self, canvas: Image.Image, item: Disc) -> None:
+        mask = _round(item.radius_quarters)
+        place = (item.x - mask.width // 2, item.y - mask.height // 2)
+        canvas.paste(self._colours[item.colour], place, _dimmed(mask, item.opacity))
+
+    def _mark(self, canvas: Image.Image, item: Mark) -> None:
+        if item.box.width < 1 or item.box.height < 1:
+            return
+        if item.kind == "logo":
+            key = (item.media, item.box)
+            if key not in self._logos:
+                self._logos[key] = DrawnLogo(self._content(item.media), item.box.width, item.box.height)
+            picture = self._logos[key].at(item.drawn_permille)
+            canvas.paste(picture, (item.box.x, item.box.y), _dimmed(picture.getchannel("A"), item.opacity))
+            return
+        width, height = item.box.width, item.box.height
+        key = (item.media, item.box)
+        if key not in self._products:
+            self._products[key] = picture_fitted(self._content(item.media), width, height).convert("RGBa")
+        source = self._products[key]
+        back = 1000 / item.zoom_permille
+        pad = height // 4
+        matrix = (
+            back, 0, width / 2 * (1 - back),
+            0, back, height / 2 - (height / 2 + pad + item.lift_quarters / 4) * back,
+        )  # fmt: skip
+        moved = source.transform(
+            (width, height + 2 * pad), Image.Transform.AFFINE, matrix, Image.Resampling.BICUBIC
+        ).convert("RGBA")
+        canvas.paste(moved, (item.box.x, item.box.y - pad), _dimmed(moved.getchannel("A"), item.opacity))
+
+    def _button(self, canvas: Image.Image, item: Button) -> None:
+        if item.zoom_permille not in self._buttons:
+            self._buttons[item.zoom_permille] = self._button_drawn(item)
+        face = self._buttons[item.zoom_permille]
+        x = item.box.x + (item.box.width - face.width) // 2
+        y = item.box.y + (item.box.height - face.height) // 2
+        alpha = face.getchannel("A")
+        canvas.paste(face, (x, y), _dimmed(alpha, item.opacity))
+        if item.gleam_permille < 1000:
+            gleam = _gleam(face.height)
+            shown = Image.new("L", face.size)
+            travel = face.width + gleam.width
+            shown.paste(gleam, (travel * item.gleam_permille // 1000 - gleam.width, 0))
+            canvas.paste((255, 255, 255), (x, y), ImageChops.multiply(shown, alpha))
+
+    def _button_drawn(self, item: Button) -> Image.Image:
+        scale = 2 * item.zoom_permille / 1000
+        width, height = round(item.box.width * scale), round(item.box.height * scale)
+        pill = Image.new("RGBA", (width, height), (*self._colours["accent"], 0))
+        pill.putalpha(_rounded(width, height, height // 2))
+        size = max(1, round(item.block.size * scale))
+        for line, x, baseline in baselines(item.block):
+            mask, left, top = _lettering(line, item.block.face, size, item.block.weight)
+            place = (
+                (width - mask.width) // 2,
+                round((baseline - item.box.y) * scale) + top,
+            )
+            del left, x
+            words = Image.new("RGBA", mask.size, (*self._colours["on_accent"], 255))
+            words.putalpha(mask)
+            pill.alpha_composite(words, place)
+        return pill.reduce(2)
+
+
+def _whipped(picture: Image.Image, shift: int, smear: int) -> Image.Image:
+    """Move a picture sideways and smear it; beyond its edge its mirror image goes on."""
+    width, height = picture.size
+    moved = Image.new("RGB", picture.size)
+    moved.paste(picture, (shift, 0))
+    mirror = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    moved.paste(mirror, (shift - width if shift > 0 else shift + width, 0))
+    if smear > 1:
+        narrow = moved.resize((max(2, width // smear), height), Image.Resampling.BOX)
+        moved = narrow.resize((width, height), Image.Resampling.BICUBIC)
+    return moved
+
+
+def _dimmed(mask: Image.Image, opacity: int) -> Image.Image:
+    if opacity >= 255:
+        return mask
+    return mask.point(_ramp(max(0, opacity)))
+
+
+@lru_cache(maxsize=256)
+def _ramp(opacity: int) -> list[int]:
+    return [value * opacity // 255 for value in range(256)]
+
+
+@lru_cache(maxsize=512)
+def _lettering(text: str, face: Face, size: int, weight: int) -> tuple[Image.Image, int, int]:
+    """Draw a text once: its mask, and where the mask lies from the pen's start on the baseline."""
+    pad = size // 3 + 2
+    above = ascent(size) + size // 4
+    width = sum(font(name, size, weight).getlength(part) for name, part in runs(text, face))
+    mask = Image.new("L", (int(width) + 2 * pad + 2, above + size))
+    draw = ImageDraw.Draw(mask)
+    x = float(pad)
+    for name, part in runs(text, face):
+        opened = font(name, size, weight)
+        draw.text((x, above), part, font=opened, fill=255, anchor="ls")
+        x += opened.getlength(part)
+    box = mask.getbbox() or (0, 0, 1, 1)
+    return mask.crop(box), box[0] - pad, box[1] - above
+
+
+@lru_cache(maxsize=64)
+def _rounded(width: int, height: int, radius: int) -> Image.Image:
+    mask = Image.new("L", (width * 3, height * 3))
+    ImageDraw.Draw(mask).rounded_rectangle((0, 0, width * 3 - 1, height * 3 - 1), radius * 3, fill=255)
+    return mask.reduce(3)
+
+
+@lru_cache(maxsize=48)
+def _round(radius_quarters: int) -> Image.Image:
+    side = 2 * (radius_quarters // 4 + 2)
+    mask = Image.new("L", (side * 4, side * 4))
+    middle = side * 2
+    ImageDraw.Draw(mask).ellipse(
+        (
+            middle - radius_quarters,
+            middle - radius_quarters,
+            middle + radius_quarters,
+            middle + radius_quarters,
+        ),
+        fill=255,
+    )
+    return mask.reduce(4)
+
+
+@lru_cache(maxsize=16)
+def _gleam(height: int) -> Image.Image:
+    width = height
+    band = Image.new("L", (width * 2, height))
+    draw = ImageDraw.Draw(band)
+    lean = height // 3
+    reach = max(1, width // 2)
+    for step in range(reach):
+        strength = round(80 * (1 - abs(2 * step / reach - 1)))
+        draw.line((lean + step + lean, 0, step + lean, height), fill=strength, width=2)
+    return band
