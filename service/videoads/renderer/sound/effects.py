@@ -41,7 +41,7 @@ def pour(seconds: float, seed: int, rate: int = 48000) -> Stereo:
     def shape(progress: float, f: NDArray[np.float64]) -> NDArray[np.float64]:
         cup = 420.0 * 2.0 ** (1.35 * progress)
         body = bump(f, cup, 0.22) + 0.5 * bump(f, 2.93 * cup, 0.25)
-        stream = 0.16 * slope(f, low=1100.0, high=5200.0, order=1)
+        stream = 0.1 * slope(f, low=1100.0, high=5200.0, order=1)
         return body + stream
 
     stream = moving_noise(samples, rate, random, shape, channels=2)

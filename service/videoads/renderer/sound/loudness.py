@@ -52,6 +52,8 @@ def true_peak_dbtp(pcm: Pcm) -> float:
 def peak_envelope(signal: NDArray[np.float64]) -> NDArray[np.float64]:
     """For each sample the highest absolute value from it to the next one, over all channels, oversampled."""
     highest = np.zeros(signal.shape[-1])
+    if len(highest) == 0:
+        return highest
     for channel in np.atleast_2d(signal):
         np.maximum(highest, np.abs(channel), out=highest)
         for taps in _interpolators():

@@ -46,7 +46,8 @@ def write_wav(path: Path, pcm: Pcm, rate: int) -> None:
     """Write PCM to a WAV file, replacing what was there only when the whole file is written."""
     frames = pcm[:, None] if pcm.ndim == 1 else pcm
     partial = path.with_name(path.name + ".part")
-    with wave.open(str(partial), "wb") as file:
+    # Opened by us: the wave module leaves a half-made writer behind when the path cannot be opened.
+    with partial.open("wb") as raw, wave.open(raw, "wb") as file:
         file.setnchannels(frames.shape[1])
         file.setsampwidth(2)
         file.setframerate(rate)
