@@ -55,8 +55,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[Event, ...] = ()
     effects: tuple[EffectIntent, ...] = ()
     closings: tuple[EffectClosing, ...] = ()
+    withdrawn: tuple[uuid.UUID, ...] = ()
+    """Execute effects that are closed only if nobody has claimed them; a closed one is answered by Cancelled(stopped)."""
     expedited: tuple[uuid.UUID, ...] = ()
-    """Open poll effects that are due now."""
+    """Open poll and look-up effects that are due now."""
     ledger: tuple[LedgerEntry, ...] = ()
     timers: tuple[TimerIntent, ...] = ()
     timers_cancelled: tuple[str, ...] = ()

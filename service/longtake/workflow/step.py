@@ -1,0 +1,107 @@
+"""A step of a plan: what to do, for how much, after what, how often, and what must come of it (design.md 6).
+
+Leaves to others: putting steps together (plan.py), judging them (validation.py) and running them (reducer.py).
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+
+from longtake.workflow.refs import GroupName
+
+EXTERNAL_SECONDS_MAX = 3600
+"""How long a provider may hold a request unless the step says otherwise."""
+
+OnExhausted = Literal["block", "fail"]
+OnAmbiguous = Literal["block", "retry"]
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How often a step is tried, and how long it waits between tries."""
+
+    max_attempts: int = 3
+    first_delay_ms: int = 1000
+    factor: int = 2
+    delay_ms_max: int = 60_000
+
+
+DEFAULT_RETRY = Retry()
+
+
+class ExpectedArtifact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file that the step must hand over, or its attempt has failed."""
+
+    name: str
+    kind: str = ""
+
+
+class Step(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One node of a plan. `key` names it for good: ids, tokens and history are derived from it."""
+
+    key: str
+    activity: str = ""
+    """The work to do, as "name@version"."""
+    phase: str = "main"
+    label: str = ""
+    """What people read while it runs; the key when empty."""
+    input: dict[str, Any] = {}
+    """JSON without floats; may hold references to other steps."""
+    depends_on: tuple[str | GroupName, ...] = ()
+    price: int = 0
+    retry: Retry = DEFAULT_RETRY
+    timeout_seconds: int | None = None
+    """How long one try may run, from when it is due."""
+    external_seconds_max: int = EXTERNAL_SECONDS_MAX
+    """How long a provider may keep a request it has taken."""
+    artifacts: tuple[ExpectedArtifact, ...] = ()
+    """Files the step must produce; "clip" is short for a name and kind of that word, "clip:video" for both."""
+    on_exhausted: OnExhausted | None = None
+    on_ambiguous: OnAmbiguous | None = None
+    pool: str = "default"
+    priority: int = 0
+    group: str | None = None
+    paid: bool | None = None
+    """Whether the outside charges for a call. None: judged by the price. Set by `bind`."""
+    cancellable: bool | None = None
+    """Whether the provider can be asked to stop. None: it is asked, and may say no. Set by `bind`."""
+
+    def __post_init__(self) -> None:
+        """Take lists, short forms and structs where the plan keeps tuples and plain JSON."""
+        force = msgspec.structs.force_setattr
+        force(self, "depends_on", tuple(self.depends_on))
+        force(self, "artifacts", expected(self.artifacts))
+        # What is not JSON stays as it is: validation says where it stands.
+        with suppress(TypeError):
+            force(self, "input", msgspec.to_builtins(self.input, str_keys=True))
+
+    @property
+    def costs_outside(self) -> bool:
+        """Whether a second call could cost somebody money."""
+        return self.paid if self.paid is not None else self.price > 0
+
+    @property
+    def exhausted_policy(self) -> OnExhausted:
+        """What happens when no try is left: paid steps wait for a person, others fail the run."""
+        return self.on_exhausted or ("block" if self.costs_outside else "fail")
+
+    @property
+    def ambiguous_policy(self) -> OnAmbiguous:
+        """What happens when nobody can tell whether the provider took a request."""
+        return self.on_ambiguous or ("block" if self.costs_outside else "retry")
+
+    @property
+    def title(self) -> str:
+        """What people are told the step is."""
+        return self.label or self.key
+
+
+def expected(items: Iterable[str | ExpectedArtifact]) -> tuple[ExpectedArtifact, ...]:
+    """Read the artifacts of a step, short forms included."""
+    return tuple(item if isinstance(item, ExpectedArtifact) else _short_form(item) for item in items)
+
+
+def _short_form(text: str) -> ExpectedArtifact:
+    name, colon, kind = text.partition(":")
+    return ExpectedArtifact(name, kind if colon else name)
