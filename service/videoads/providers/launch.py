@@ -49,7 +49,15 @@ async def start_providers(
     log = data / "providers.log"
     with log.open("ab") as sink:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "videoads.providers.synthetic", "--data", str(data), *arguments),
+            *(
+                sys.executable,
+                "-m",
+                "videoads.providers.synthetic",
+                "--data",
+                str(data),
+                "--detach",
+                *arguments,
+            ),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
@@ -57,16 +65,13 @@ async def start_providers(
             start_new_session=True,
         )
     expires = time.monotonic() + START_SECONDS_MAX
-    while time.monotonic() < expires:
-        if process.returncode is not None:
-            break
-        if running := await find_providers(data):
-            return running
-        await asyncio.sleep(LOOK_SECONDS)
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
-    words = log.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["no word"]
+    # The program puts itself in the background once it owns the directory and has a port.
+    if await process.wait() == 0:
+        while time.monotonic() < expires:
+            if running := await find_providers(data):
+                return running
+            await asyncio.sleep(LOOK_SECONDS)
+    words = log.read_text("utf-8", "replace").strip().splitlines()[-1:] or ["it said nothing"]
     raise ProvidersDidNotStart(f"the synthetic providers did not start: {words[0]}")
 
 

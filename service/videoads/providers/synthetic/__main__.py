@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
                 tiny=options.size == "tiny",
                 makers_max=options.makers,
                 recipes=recipes,
+                detach=options.detach,
             )
         )
     except (DataInUse, PortTaken, OSError, msgspec.DecodeError) as error:
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--makers", type=int, default=2, choices=range(1, 9), help="media processes at once")
     parser.add_argument("--recipes", type=Path, help="JSON: media kind -> command with {request} and {out}")
+    parser.add_argument("--detach", action="store_true", help="return at once and serve in the background")
     return parser
 
 

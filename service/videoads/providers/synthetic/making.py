@@ -25,7 +25,7 @@ REPORT_BYTES_MAX = 256 * 1024
 Recipes: TypeAlias = dict[MediaKind, tuple[str, ...]]
 DEFAULT_RECIPES: Recipes = {
     "clip": (sys.executable, "-m", "videoads.renderer.shots", "{request}", "{out}"),
-    "still": (sys.executable, "-m", "videoads.providers.synthetic.stills", "{request}", "{out}"),
+    "still": (sys.executable, "-m", "videoads.renderer.shots", "{request}", "{out}", "0"),
     "voice": (sys.executable, "-m", "videoads.renderer.sound", "speak", "{request}", "{out}"),
     "music": (sys.executable, "-m", "videoads.renderer.sound", "music", "{request}", "{out}"),
     "film": (sys.executable, "-m", "videoads.renderer", "render", "{request}", "{out}"),
@@ -126,6 +126,8 @@ def _report(kind: MediaKind, stdout: bytes) -> dict[str, Any]:
         except msgspec.DecodeError:
             continue
         if isinstance(value, dict):
+            # Where the file lay here is nobody's business but ours.
+            value.pop("path", None)
             return value
     return {"kind": kind}
 

@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 import uvicorn
@@ -49,6 +50,7 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
     tiny: bool
     makers_max: int
     recipes: Recipes
+    detach: bool = False
 
 
 class DataInUse(Exception):
@@ -61,11 +63,17 @@ class PortTaken(Exception):
 
 def run(options: ServerOptions) -> None:
     """Serve until told to stop."""
-    with contextlib.suppress(PermissionError):
-        # Refused to a process that leads its session or group already; then there is nothing to leave.
-        os.setsid()
     options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _sole_owner(options.data), _bound_socket(options) as bound:
+    with _sole_owner(options.data) as lock, _bound_socket(options) as bound:
+        if options.detach and os.fork() > 0:
+            # Lock and socket belong to the child now; going without clean-up leaves them to it.
+            os._exit(0)
+        with contextlib.suppress(PermissionError):
+            # Refused to a process that leads its session or group already; then there is nothing to leave.
+            os.setsid()
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
         asyncio.run(_serve(options, bound))
 
 
@@ -149,17 +157,14 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def _sole_owner(data: Path) -> Iterator[None]:
+def _sole_owner(data: Path) -> Iterator[TextIO]:
     with (data / "lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             lock.seek(0)
             raise DataInUse(f"{data} is used by process {lock.read().strip() or 'unknown'}") from error
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
-        yield
+        yield lock
 
 
 @contextlib.contextmanager

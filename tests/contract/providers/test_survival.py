@@ -1,0 +1,297 @@
+"""The providers outlive kills, forget on order, keep their own counts, and never share a data directory."""
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.promises import promise
+from kit.providers import SERVICE, ProviderBench
+from videoads.providers.clips import ClipsClient
+from videoads.providers.contract import Accepted, Completed, Found, Impossible, Rejected, Succeeded, Unknown
+from videoads.providers.launch import find_providers, start_providers
+from videoads.providers.witness import judge
+
+SHOT = {"prompt": "dawn", "frames": 24, "fps": 30, "width": 90, "height": 160, "seed": 1}
+REQUESTS: dict[str, dict[str, Any]] = {
+    "clips": {"shot": SHOT},
+    "stills": {"shot": SHOT},
+    "voice": {"speech": {"lines": ["words"]}},
+    "music": {"plan": {"bars": 1}},
+    "render": {"composition": {"title": "an ad"}, "media": {}},
+}
+
+
+@contextlib.asynccontextmanager
+async def running(data: Path, *arguments: str) -> AsyncIterator[ProviderBench]:
+    bench = ProviderBench(data, arguments=["--speed", "50", *arguments])
+    await bench.start()
+    try:
+        yield bench
+    finally:
+        await bench.stop()
+
+
+@pytest.mark.parametrize("style", list(REQUESTS))
+async def test_a_kill_with_a_job_open_loses_nothing_and_repeats_nothing(
+    style: str, bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    await bench.order("stall", style=style)
+    client = getattr(clients, style)
+    async with asyncio.TaskGroup() as group:
+        submit = group.create_task(client.submit(REQUESTS[style], "t-1", soon))
+        await bench.wait(style=style, accepted=1)
+        if style not in ("voice", "music"):
+            await submit
+
+        address = bench.base_url
+        await bench.kill()
+        await bench.start()
+
+    assert bench.base_url == address
+    assert isinstance(submit.result(), Unknown if style in ("voice", "music") else Accepted)
+    found = await client.reconcile("t-1")
+    assert isinstance(found, Found)
+    await bench.release("t-1")
+    await bench.wait(style=style, token="t-1", state="succeeded")
+    assert isinstance(await client.poll(found.ref), Succeeded)
+    verdict = judge(bench.witness())
+    assert (verdict.accepted, verdict.repeated) == (1, {})
+    assert (await bench.numbers(style))["accepted"] == 1
+
+
+async def test_a_job_on_disk_whose_witness_line_was_cut_off_is_witnessed_at_the_restart(
+    bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    await clients.clips.submit(REQUESTS["clips"], "t-1", soon)
+    await bench.kill()
+    witness = bench.data / "witness.ndjson"
+    witness.write_bytes(witness.read_bytes()[:-5])
+    assert bench.witness() == []
+
+    await bench.start()
+
+    (line,) = bench.creates("t-1")
+    assert line.accepted and line.note == "recovered after a kill"
+
+
+async def test_the_witness_line_is_on_disk_although_the_answer_was_lost(
+    bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    """The line is read after a kill that follows the lost answer at once: it was not waiting in memory."""
+    await bench.order("lose_response", style="clips")
+
+    outcome = await clients.clips.submit(REQUESTS["clips"], "t-1", soon)
+    await bench.kill()
+
+    assert isinstance(outcome, Unknown)
+    assert [line.accepted for line in bench.creates("t-1")] == [True]
+
+
+async def test_a_witness_line_is_synced_before_the_answer_leaves(tmp_path: Path, soon: datetime) -> None:
+    """Order of the provider's own calls: write and fsync of the witness, and only then the answer."""
+    from videoads.providers.synthetic.ledger import WitnessFile
+    from videoads.providers.witness import WitnessLine
+
+    calls: list[str] = []
+    witness = WitnessFile(tmp_path / "witness.ndjson")
+    write = witness._write
+    witness._write = lambda raw: (write(raw), calls.append("synced"))[0]  # type: ignore[method-assign]  # a spy
+    line = WitnessLine(
+        time="",
+        provider="clips",
+        request="create",
+        token="t",
+        body_sha256="",
+        accepted=True,
+        cost=1,
+        job="j",
+        open_jobs=1,
+    )
+
+    await asyncio.gather(*(witness.record(line) for _ in range(20)))
+    calls.append("answered")
+
+    assert calls[-1] == "answered" and 1 <= calls.count("synced") <= 3
+    await witness.close()
+
+
+@pytest.mark.parametrize("style", list(REQUESTS))
+async def test_an_amnesiac_provider_makes_reconcile_impossible(
+    style: str, bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    client = getattr(clients, style)
+    await client.submit(REQUESTS[style], "t-1", soon)
+    assert isinstance(await client.reconcile("t-1"), Found)
+
+    await bench.control("POST", "mode", {"amnesiac": [style]})
+
+    assert isinstance(await client.reconcile("t-1"), Impossible)
+
+
+async def test_the_amnesiac_profile_offers_no_look_up_and_still_works(tmp_path: Path, soon: datetime) -> None:
+    async with running(tmp_path / "providers", "--profile", "amnesiac") as bench:
+        client = ClipsClient(bench.base_url)
+
+        accepted = await client.submit(REQUESTS["clips"], "t-1", soon)
+        await bench.wait(token="t-1", state="succeeded")
+
+        assert isinstance(await client.reconcile("t-1"), Impossible)
+        assert isinstance(accepted, Accepted) and isinstance(await client.poll(accepted.ref), Succeeded)
+        await client.close()
+
+
+async def test_each_content_fails_once_at_its_own_time_and_succeeds_when_repeated(
+    bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    await bench.order("fail", style="stills", seconds=10.0, spread=True, once_per_content=True)
+    shots = [{"shot": {**SHOT, "seed": seed}} for seed in range(12)]
+    first = [await clients.stills.submit(shot, f"s{n}-1", soon) for n, shot in enumerate(shots)]
+    for number in range(len(shots)):
+        await bench.wait(token=f"s{number}-1", state="failed")
+
+    second = [await clients.stills.submit(shot, f"s{n}-2", soon) for n, shot in enumerate(shots)]
+
+    for number in range(len(shots)):
+        await bench.wait(token=f"s{number}-2", state="succeeded")
+    assert all(isinstance(outcome, Accepted) for outcome in first + second)
+    verdict = judge(bench.witness(), group_of=lambda token: token.split("-")[0])
+    assert verdict.accepted == 24 and set(verdict.repeated.values()) == {2}
+    assert verdict.open_jobs_max["stills"] <= 12
+
+
+async def test_rules_survive_a_kill(bench: ProviderBench, clients: Any, soon: datetime) -> None:
+    await bench.order("reject", error="auth", style="clips", nth=[2])
+    assert isinstance(await clients.clips.submit(REQUESTS["clips"], "t-1", soon), Accepted)
+
+    await bench.kill()
+    await bench.start()
+
+    assert isinstance(await clients.clips.submit(REQUESTS["clips"], "t-2", soon), Rejected)
+
+
+async def test_a_client_that_hangs_up_does_not_stop_the_work(
+    bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    await bench.order("stall", style="music")
+    submit = asyncio.create_task(clients.music.submit(REQUESTS["music"], "t-1", soon))
+    await bench.wait(style="music", accepted=1)
+    submit.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await submit
+
+    await bench.release("t-1")
+
+    await bench.wait(style="music", token="t-1", state="succeeded")
+    assert isinstance(await clients.music.reconcile("t-1"), Found)
+
+
+async def test_a_second_program_on_the_same_data_says_who_holds_it(bench: ProviderBench) -> None:
+    assert bench.running is not None
+    refused = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "videoads.providers.synthetic", "--data", str(bench.data)],
+        env={**os.environ, "PYTHONPATH": str(SERVICE)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert f"is used by process {bench.running.pid}" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert await start_providers(bench.data) == bench.running
+
+
+async def test_it_stops_when_told_and_goes_on_with_open_jobs_when_started_again(
+    bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    await bench.order("stall", style="clips")
+    await clients.clips.submit(REQUESTS["clips"], "t-1", soon)
+    assert bench.running is not None
+    watcher = os.pidfd_open(bench.running.pid)
+    gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().add_reader(watcher, lambda: gone.done() or gone.set_result(None))
+
+    await bench.control("POST", "stop")
+
+    await asyncio.wait_for(gone, 20)
+    asyncio.get_running_loop().remove_reader(watcher)
+    os.close(watcher)
+    assert await find_providers(bench.data) is None
+    await bench.start()
+    await bench.release("t-1")
+    await bench.wait(token="t-1", state="succeeded")
+
+
+async def test_it_ends_with_the_process_it_was_told_to_watch(tmp_path: Path) -> None:
+    watched = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE
+    )
+    async with running(tmp_path / "providers", "--parent-pid", str(watched.pid)) as bench:
+        assert bench.running is not None
+        watcher = os.pidfd_open(bench.running.pid)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_reader(watcher, lambda: gone.done() or gone.set_result(None))
+
+        await watched.communicate(b"\n")
+
+        await asyncio.wait_for(gone, 20)
+        asyncio.get_running_loop().remove_reader(watcher)
+        os.close(watcher)
+
+
+async def test_it_leads_a_session_of_its_own(bench: ProviderBench) -> None:
+    assert bench.running is not None
+    assert os.getsid(bench.running.pid) != os.getsid(0)
+    assert os.getpgid(bench.running.pid) != os.getpgid(0)
+
+
+def test_the_program_imports_nothing_of_longtake_and_no_client() -> None:
+    probe = (
+        "import sys, videoads.providers.synthetic.__main__;"
+        "print([m for m in sys.modules if m.split('.')[0] == 'longtake' or m in "
+        "('videoads.providers.' + c for c in ('clips', 'held', 'render', 'webhooks', 'contract', 'exchange'))])"
+    )
+    seen = subprocess.run(
+        [sys.executable, "-c", probe],
+        env={**os.environ, "PYTHONPATH": str(SERVICE)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert seen.stdout.strip() == "[]"
+
+
+@promise("T18")
+async def test_the_providers_own_count_of_open_jobs_is_in_every_witness_line(
+    bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    await bench.order("stall", style="clips")
+    for number in range(3):
+        await clients.clips.submit(REQUESTS["clips"], f"t-{number}", soon)
+
+    creates = [line.open_jobs for line in bench.witness() if line.request == "create"]
+
+    assert creates == [1, 2, 3]
+    await bench.release("*")
+
+
+async def test_held_sound_is_completed_when_its_stall_is_released(
+    bench: ProviderBench, clients: Any, soon: datetime
+) -> None:
+    await bench.order("stall", style="voice")
+    async with asyncio.TaskGroup() as group:
+        submit = group.create_task(clients.voice.submit(REQUESTS["voice"], "t-1", soon))
+        await bench.wait(style="voice", open_jobs=1)
+        assert not submit.done()
+        await bench.release("t-1")
+    assert isinstance(submit.result(), Completed)
