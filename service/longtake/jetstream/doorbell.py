@@ -62,7 +62,7 @@ class NatsDoorbell:
 
     def ring(self, name: str, *, due_at: datetime | None = None) -> None:
         """Wake whoever waits for `name`, now or when it is due, in this process and others."""
-        if not _NAME.match(name):
+        if not _NAME.fullmatch(name):
             raise ValueError(
                 f"a doorbell cannot be called {name!r}; use 1 to 4 tokens of letters, digits, '_', '-', with dots between"
             )

@@ -183,7 +183,7 @@ def trace_id_of(traceparent: str | None) -> str | None:
 
 def parse_traceparent(text: str | None) -> SpanContext | None:
     """Read W3C trace context, level 1: unknown versions are read by their first four fields, version ff never."""
-    match = _PATTERN.match(text) if text else None
+    match = _PATTERN.fullmatch(text) if text else None
     if match is None:
         return None
     version, trace_id, span_id, flags, rest = match.groups()
