@@ -12,9 +12,10 @@ from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
 ROOM_WIDTH, ROOM_HEIGHT = 900.0, 460.0
-SLANT, GUTTER = 46.0, 9.0
+SLANT, GUTTER = 46.0, 7.0
 TABLE = 404.0
-ROOM_SIZE = 1.2
+ROOM_SIZE = 1.26
+LIFT = 34.0
 
 
 class Panel(NamedTuple):
@@ -56,7 +57,7 @@ class EspressoTriptych:
         }
         self.ground = gradient(
             *stage.backdrop_pixels(),
-            [(0, colour("accent", "dark", 0.1)), (0.5, colour("accent", "dark", 0.45)), (1, colour("dark", "accent", 0.2))],
+            [(0, colour("pale", "light", 0.1)), (1, colour("pale", "light", 0.4))],
             slant=0.2, seed=4,
         )  # fmt: skip
         self.sky = Sprite(
@@ -90,8 +91,9 @@ class EspressoTriptych:
         life = span(t, panel.start, 1.0)
         drift = between(38, -30, smooth(t))
         lean = -1 if number % 2 else 1
-        own = stage.canvas(Camera(drift * lean, 0, between(1.12, 1.0, smooth(life))))
-        self._place(own, panel.kind, (top + bottom) / 2, seconds, life)
+        zoom, middle = between(1.12, 1.0, smooth(life)), (top + bottom) / 2
+        own = stage.canvas(Camera(drift * lean, (middle - 640) * (1 - 1 / zoom), zoom))
+        self._place(own, panel.kind, middle, seconds, life)
         box = 0, first, width, last
         bright = own.picture.crop(box)
         veil = Image.new("RGB", bright.size, self.veils[number])
@@ -127,7 +129,7 @@ class EspressoTriptych:
     def _place(self, own: Canvas, kind: str, middle: float, seconds: float, life: float) -> None:
         """One place with its cup, centred on the height `middle`."""
         colour, fit = self.stage.colour, self.fit
-        top = middle - ROOM_HEIGHT * ROOM_SIZE * fit / 2
+        top = middle - ROOM_HEIGHT * ROOM_SIZE * fit / 2 - LIFT
         base = top + TABLE * ROOM_SIZE * fit + 18
         cup_x = {"kitchen": 400.0, "desk": 470.0, "train": 330.0}[kind]
         if kind == "train":
