@@ -44,18 +44,21 @@ def write_film(
     crf: int = 18,
     pixel_format: str = "yuv420p",
     faststart: bool = True,
+    codec: str = "libx264",
 ) -> Path:
-    """Encode pictures (and sound: two rows, 48 kHz) as H.264 and AAC in MP4."""
+    """Encode pictures (and sound: two rows, 48 kHz) as H.264 (or another codec) and AAC in MP4."""
     options = {"movflags": "+faststart"} if faststart else {}
     with av.open(str(path), "w", format="mp4", options=options) as container:
         video = None
         audio = None
         for picture in pictures:
             if video is None:
-                video = container.add_stream("libx264", rate=fps)
+                video = container.add_stream(codec, rate=fps)
                 video.height, video.width = picture.shape[:2]
                 video.pix_fmt = pixel_format
-                video.options = {"preset": "ultrafast", "crf": str(crf)}
+                video.options = (
+                    {"preset": "ultrafast", "crf": str(crf)} if codec == "libx264" else {"qscale": "2"}
+                )
                 if sound is not None:
                     audio = container.add_stream("aac", rate=RATE, layout="stereo")
             container.mux(video.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))

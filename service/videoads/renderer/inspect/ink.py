@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 Grey = NDArray[np.float64]
 Coverage = NDArray[np.uint8]
 
-SEARCH_SCALE = 2
-"""Templates are searched for at half size."""
+HALVED_SHORT_SIDE_MIN = 600
+"""In larger pictures templates are searched for at half size."""
+REFINING_PIXELS = 2
+PLAIN_LEVELS = 8.0
 LIKENESS_MIN = 0.45
 """A template is there when it correlates at least this well; unrelated pictures stay below 0.3."""
 INK_COVERAGE_MIN = 250
@@ -21,6 +23,8 @@ CONTRAST_MIN = 4.5
 RING_INNER = 2
 RING_OUTER = 7
 INK_PIXELS_MIN = 12
+INNER_INK = 75
+"""The percentile of the ink's brightness, away from the ground's, that is taken for the ink."""
 
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
@@ -86,14 +90,16 @@ def find_template(picture: NDArray[np.uint8], template: Coverage) -> Found | Non
     if within is None:
         return None
     cropped = template[within.top : within.bottom, within.left : within.right]
-    ground = _half(luma(picture))
+    scale = 2 if min(picture.shape[:2]) >= HALVED_SHORT_SIDE_MIN else 1
+    ground = _reduced(luma(picture), scale)
     # A margin around the ink makes its outer edge part of what is recognised.
-    mask = _half(np.pad(cropped.astype(np.float64), 2 * SEARCH_SCALE))
-    rows, columns = mask.shape
-    pad = ((rows, rows), (columns, columns))
-    padded = np.pad(ground, pad, mode="edge")
+    mask = _reduced(np.pad(cropped.astype(np.float64), 2 * scale), scale)
     if mask.std() < 1e-6:
         return None
+    rows, columns = mask.shape
+    # Half of a thing may hang over the edge and is still found; beyond the edge lies nothing but the edge's colour.
+    hang_rows, hang_columns = rows // 2, columns // 2
+    padded = np.pad(ground, ((hang_rows, hang_rows), (hang_columns, hang_columns)), mode="edge")
     size = tuple(_fast_length(side) for side in padded.shape)
     mask = mask - mask.mean()
     centred = padded - padded.mean()
@@ -102,12 +108,11 @@ def find_template(picture: NDArray[np.uint8], template: Coverage) -> Found | Non
     count = rows * columns
     sums = _window_sums(centred, rows, columns)
     squares = _window_sums(centred**2, rows, columns)
-    spread = np.sqrt(np.maximum(squares - sums**2 / count, count * 1.0) * (mask**2).sum())
+    # On an almost plain ground noise would look like anything; so a plain window counts as if it varied a little.
+    spread = np.sqrt(np.maximum(squares - sums**2 / count, count * PLAIN_LEVELS**2) * (mask**2).sum())
     likeness = np.abs(product[: places[0], : places[1]]) / spread
-    best = int(likeness.argmax())
-    y, x = divmod(best, places[1])
-    left = (x - columns) * SEARCH_SCALE + 2 * SEARCH_SCALE
-    top = (y - rows) * SEARCH_SCALE + 2 * SEARCH_SCALE
+    y, x = divmod(int(likeness.argmax()), places[1])
+    left, top = (x - hang_columns + 2) * scale, (y - hang_rows + 2) * scale
     box = Box(left, top, left + cropped.shape[1], top + cropped.shape[0])
     return Found(box=box, likeness=float(likeness[y, x]))
 
@@ -122,8 +127,8 @@ def refined(picture: NDArray[np.uint8], template: Coverage, found: Found) -> Fou
     grey = luma(picture)
     height, width = mask.shape
     best: tuple[float, int, int] | None = None
-    for dy in range(-SEARCH_SCALE, SEARCH_SCALE + 1):
-        for dx in range(-SEARCH_SCALE, SEARCH_SCALE + 1):
+    for dy in range(-REFINING_PIXELS, REFINING_PIXELS + 1):
+        for dx in range(-REFINING_PIXELS, REFINING_PIXELS + 1):
             left, top = found.box.left + dx, found.box.top + dy
             if left < 0 or top < 0:
                 continue
@@ -183,8 +188,12 @@ def measured_contrast(picture: NDArray[np.uint8], template: Coverage, *, left: i
         here, around = ink[:, window], ring[:, window]
         if here.sum() < INK_PIXELS_MIN or around.sum() < INK_PIXELS_MIN:
             continue
-        inside = float(np.median(luminance[:, window][here]))
         outside = float(np.median(luminance[:, window][around]))
+        middle = float(np.median(luminance[:, window][here]))
+        # Ink has one colour; what differs from it was softened at the edge of a stroke, so its inner half counts.
+        inside = float(
+            np.percentile(luminance[:, window][here], INNER_INK if middle > outside else 100 - INNER_INK)
+        )
         ratios.append((max(inside, outside) + 0.05) / (min(inside, outside) + 0.05))
     return min(ratios) if ratios else None
 
@@ -195,16 +204,13 @@ def luma(picture: NDArray[np.uint8]) -> Grey:
     return grey
 
 
-def _half(values: Grey) -> Grey:
-    rows, columns = (
-        (values.shape[0] // SEARCH_SCALE) * SEARCH_SCALE,
-        (values.shape[1] // SEARCH_SCALE) * SEARCH_SCALE,
-    )
-    blocks = values[:rows, :columns].reshape(
-        rows // SEARCH_SCALE, SEARCH_SCALE, columns // SEARCH_SCALE, SEARCH_SCALE
-    )
-    half: Grey = blocks.mean(axis=(1, 3))
-    return half
+def _reduced(values: Grey, scale: int) -> Grey:
+    if scale == 1:
+        return values
+    rows, columns = values.shape[0] // scale, values.shape[1] // scale
+    blocks = values[: rows * scale, : columns * scale].reshape(rows, scale, columns, scale)
+    reduced: Grey = blocks.mean(axis=(1, 3))
+    return reduced
 
 
 def _window_sums(values: Grey, rows: int, columns: int) -> Grey:

@@ -4,18 +4,18 @@ A mask is drawn from the words and the vendored face alone; where the film reall
 `ink.find_template`. Here it is also decided on which frames to look: when a thing has arrived and before it leaves.
 """
 
-import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import numpy as np
-import resvg_py
 from PIL import Image, ImageDraw
 
 from videoads.renderer.composition import Box as ComposedBox
 from videoads.renderer.composition import Composition, TextBlock
+from videoads.renderer.drawn_logo import picture_fitted
 from videoads.renderer.inspect.ink import Box, Coverage
+from videoads.renderer.layout import BEAT_FRAMES
 from videoads.renderer.lettering.metrics import baselines, font, runs
 
 MARGIN = 16
@@ -23,7 +23,9 @@ MARGIN = 16
 TITLE_SETTLED_FRAMES = 16
 LABEL_SETTLED_FRAMES = 18
 LEAVING_FRAMES = 8
-LOGO_OPAQUE = 128
+LOOKS_AT_BUTTON = 3
+CORNER_PLATE_PAD = 7
+"""The plate of the corner logo is a seventh of its height wider on each side than the mark."""
 
 
 class Template(msgspec.Struct, frozen=True):
@@ -39,6 +41,8 @@ class Template(msgspec.Struct, frozen=True):
     end_frame: int
     look_frames: tuple[int, ...]
     is_text: bool = True
+    crossed_by_light: bool = False
+    """A gleam runs over it now and then: its contrast is that of most looks, not of the worst."""
 
 
 def text_blocks(composition: Composition) -> Iterator[tuple[str, str, TextBlock]]:
@@ -65,7 +69,12 @@ def templates_of(composition: Composition, media: Callable[[str], Path]) -> tupl
     for pointer, block, start, end, looks in _timed_texts(composition):
         name = next(name for name, known, _ in text_blocks(composition) if known == pointer)
         mask, offset = text_mask(block)
-        made.append(Template(name, pointer, _box(block.box), mask, offset, start, end, looks))
+        gleaming = pointer == "/card/button"
+        made.append(
+            Template(
+                name, pointer, _box(block.box), mask, offset, start, end, looks, crossed_by_light=gleaming
+            )
+        )
     if composition.logo is not None:
         logo = composition.logo
         looks = tuple(
@@ -73,7 +82,7 @@ def templates_of(composition: Composition, media: Callable[[str], Path]) -> tupl
             for shot in composition.shots
             if logo.start_frame <= shot.start_frame + shot.frames // 2 < logo.end_frame
         )
-        mask, offset = logo_mask(media(logo.media), logo.box)
+        mask, offset = logo_mask(media(logo.media).read_bytes(), corner_logo_box(logo.box))
         made.append(
             Template(
                 "logo",
@@ -89,7 +98,7 @@ def templates_of(composition: Composition, media: Callable[[str], Path]) -> tupl
         )
     card = composition.card
     if card is not None and card.logo is not None:
-        mask, offset = logo_mask(media(card.logo), card.logo_box)
+        mask, offset = logo_mask(media(card.logo).read_bytes(), card.logo_box)
         end = card.start_frame + card.frames
         look = (_late(card.logo_frame, end),)
         made.append(
@@ -122,18 +131,16 @@ def text_mask(block: TextBlock) -> tuple[Coverage, tuple[int, int]]:
     return np.asarray(image), (left, top)
 
 
-def logo_mask(path: Path, box: ComposedBox) -> tuple[Coverage, tuple[int, int]]:
-    """Draw a logo's opaque part as large as fits its box, in the middle of it."""
-    raw = path.read_bytes()
-    if raw[:4] == b"\x89PNG":
-        image = Image.open(io.BytesIO(raw)).convert("RGBA")
-    else:
-        drawn = resvg_py.svg_to_bytes(svg_string=raw.decode("utf-8"), width=max(2, box.width * 2))
-        image = Image.open(io.BytesIO(bytes(drawn))).convert("RGBA")
-    scale = min(box.width / image.width, box.height / image.height)
-    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    alpha = np.asarray(image.resize(size, Image.Resampling.LANCZOS).getchannel("A"))
-    return alpha, (box.x + (box.width - size[0]) // 2, box.y + (box.height - size[1]) // 2)
+def logo_mask(content: bytes, box: ComposedBox) -> tuple[Coverage, tuple[int, int]]:
+    """The opaque part of a logo fitted into its box."""
+    alpha = picture_fitted(content, box.width, box.height).getchannel("A")
+    return np.asarray(alpha), (box.x, box.y)
+
+
+def corner_logo_box(box: ComposedBox) -> ComposedBox:
+    """Where in the corner plate the mark itself stands."""
+    pad = box.height // CORNER_PLATE_PAD
+    return ComposedBox(box.x + pad, box.y + pad, box.width - 2 * pad, box.height - 2 * pad)
 
 
 def _timed_texts(
@@ -157,9 +164,19 @@ def _timed_texts(
         end = card.start_frame + card.frames
         for name in ("name", "tagline", "offer", "button", "address"):
             block = getattr(card, name)
-            if block is not None:
-                start = card.name_frame if name == "tagline" else getattr(card, f"{name}_frame")
-                yield f"/card/{name}", block, start, end, (_late(start, end),)
+            if block is None:
+                continue
+            start = card.name_frame if name == "tagline" else getattr(card, f"{name}_frame")
+            looks = (_late(start, end),)
+            if name == "button":
+                looks = _between_beats(card.start_frame, start + LABEL_SETTLED_FRAMES, end)
+            yield f"/card/{name}", block, start, end, looks
+
+
+def _between_beats(card_start: int, start: int, end: int) -> tuple[int, ...]:
+    """Frames just before a beat, when the pulsing button has come to rest at its own size."""
+    beats = [frame for frame in range(start, end) if (frame - card_start) % BEAT_FRAMES == BEAT_FRAMES - 2]
+    return tuple(beats[-LOOKS_AT_BUTTON:]) or (end - 2,)
 
 
 def _late(start: int, end: int) -> int:
