@@ -1,10 +1,10 @@
 """The sound of an ad: narration, music, effects, the mix and its measures.
 
 Depends on numpy and msgspec, on hibari-tts only when something is spoken, and on nothing else of this
-project. Reading order: `score` (what is played), `instruments`, `drums`, `effects`, `music` (how it sounds),
-`speech` (who speaks), `mix` (together), `loudness`, `limiter` (at what level), `presence` (what can be heard
-in a finished film); `soundtrack` joins
-them to a composition. `python -m videoads.renderer.sound` runs it as a process of its own.
+project but the composition. Reading order: `moods`, `score` (what is played), `instruments`, `drums`, `effects`,
+`music` (how it sounds), `speech` (who speaks), `mix` (together), `loudness`, `limiter` (at what level),
+`presence` (what can be heard in a finished film), `soundtrack` (the sound of a composition).
+`python -m videoads.renderer.sound` runs it as a process of its own.
 """
 
 from .errors import NarrationTooLong, SoundError, SoundRequestError, VoiceUnavailable

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .filters import equalise, slope
-from .score import MoodName, Stroke
+from .moods import MoodName
+from .score import Stroke
 
 __all__ = ["strike"]
 

@@ -10,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from .score import MoodName, Part
+from .moods import MoodName
+from .score import Part
 
 __all__ = ["play"]
 

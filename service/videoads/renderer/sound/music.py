@@ -13,7 +13,8 @@ from .effects import impact, riser
 from .filters import bump, db, equalise, reverb, slope
 from .instruments import play
 from .limiter import level_to
-from .score import MoodName, MusicPlan, Score, write_score
+from .moods import MoodName
+from .score import MusicPlan, Score, write_score
 from .wav import Pcm, as_pcm
 
 __all__ = ["compose_music", "music_samples", "perform"]
@@ -45,6 +46,8 @@ DRUM_DB: dict[str, float] = {
 PART_SEND = {"chords": 0.22, "bass": 0.0, "lead": 0.4, "arp": 0.3, "bell": 0.5}
 DRUM_SEND = {"kick": 0.0, "snare": 0.2, "rim": 0.22, "clap": 0.25, "tom": 0.2, "crash": 0.15}
 DRUM_PAN = {"hat": 0.3, "open_hat": 0.25, "shaker": -0.4, "rim": 0.12, "crash": -0.2}
+# How late a hand may be, in seconds; nobody plays a chord with all fingers at once.
+HAND_SECONDS: dict[MoodName, float] = {"warm": 0.009, "bold": 0.0, "clean": 0.004}
 PUMP_DEPTH = {"warm": 0.16, "bold": 0.4, "clean": 0.3}
 
 
@@ -63,7 +66,7 @@ def perform(score: Score, seed: int, rate: int) -> Stereo:
     samples = round(score.beats * 60 * rate / score.bpm)
     random = np.random.default_rng([seed, 77])
     drums, drums_wet = _play_drums(score, samples, rate, random)
-    parts, parts_wet = _play_parts(score, samples, rate)
+    parts, parts_wet = _play_parts(score, samples, rate, random)
     pump = _pump(score, samples, rate)
     parts *= pump
     parts_wet *= pump
@@ -92,7 +95,7 @@ def _play_drums(score: Score, samples: int, rate: int, random: np.random.Generat
     return dry, wet
 
 
-def _play_parts(score: Score, samples: int, rate: int) -> tuple[Stereo, Stereo]:
+def _play_parts(score: Score, samples: int, rate: int, random: np.random.Generator) -> tuple[Stereo, Stereo]:
     dry, wet = np.zeros((2, samples)), np.zeros((2, samples))
     played: dict[tuple[str, int, float, float], Stereo] = {}
     for note in score.notes:
@@ -102,6 +105,8 @@ def _play_parts(score: Score, samples: int, rate: int) -> tuple[Stereo, Stereo]:
             played[take] = play(note.part, score.mood, note.pitch, seconds, round(note.velocity, 1), rate)
         sound = played[take] * (note.velocity * db(PART_DB[score.mood][note.part]))
         at = _at(note.beat, score.bpm, rate)
+        if note.part == "chords":
+            at += int(HAND_SECONDS[score.mood] * random.random() * rate)
         _add(dry, sound, at)
         if PART_SEND[note.part]:
             _add(wet, sound * PART_SEND[note.part], at)

@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 from .filters import equalise, fft_length, slope
 from .wav import Pcm, as_floats
 
-__all__ = ["HeardPhrase", "codec_delay", "ducking_depth_db", "locate_phrases", "mono", "speech_presence_db"]
+__all__ = [
+    "LIKENESS_MIN",
+    "HeardPhrase",
+    "codec_delay",
+    "ducking_depth_db",
+    "locate_phrases",
+    "mono",
+    "speech_presence_db",
+]
 
 Window = tuple[int, int]
 
@@ -32,6 +40,8 @@ DELAY_SECONDS_MAX = 0.1
 RELEASE_SECONDS = 0.35
 ATTACK_SECONDS = 0.15
 SILENT_PIECE_DB = -30.0
+LIKENESS_MIN = 0.3
+"""Under this a phrase counts as not heard; one that is spoken over ducked music measures above 0.6."""
 
 
 class HeardPhrase(msgspec.Struct, frozen=True):
@@ -43,7 +53,7 @@ class HeardPhrase(msgspec.Struct, frozen=True):
 
 
 def locate_phrases(mix: Pcm, narration: Pcm, phrases: Sequence[Window], rate: int) -> tuple[HeardPhrase, ...]:
-    """Find each phrase (its samples in the narration stem) in the mix, anywhere; likeness under 0.3 is absence."""
+    """Find each phrase (its samples in the narration stem) in the mix, anywhere; a likeness under `LIKENESS_MIN` is absence."""
     heard_signal = _voice_band(mono(mix), rate)
     stem = _voice_band(mono(narration), rate)
     size = fft_length(len(heard_signal) + len(stem))

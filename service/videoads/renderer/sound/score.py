@@ -3,7 +3,7 @@
 `write_score(plan)` is pure: a plan becomes notes and drum strokes on a grid of beats, by rules a listener
 would recognise: a progression that comes home on the final hit, chords that move to the nearest inversion,
 a bass on the roots, a motif that answers itself, a groove with a fill and a riser before the card. A mood is
-a row of `MOODS`. How an instrument sounds is decided in `instruments` and `drums`.
+a row of `moods`. How an instrument sounds is decided in `instruments` and `drums`.
 """
 
 from typing import Literal
@@ -12,26 +12,14 @@ import msgspec
 import numpy as np
 
 from .errors import SoundRequestError
+from .moods import MOODS, Drum, Mood, MoodName, Motif
 
-__all__ = [
-    "BEATS_PER_BAR",
-    "MOODS",
-    "Chord",
-    "Mood",
-    "MoodName",
-    "MusicPlan",
-    "Note",
-    "Score",
-    "Stroke",
-    "write_score",
-]
+__all__ = ["BEATS_PER_BAR", "Chord", "MusicPlan", "Note", "Part", "Score", "Stroke", "write_score"]
 
 BEATS_PER_BAR = 4
 BARS_MAX = 64
 BPM_MIN, BPM_MAX = 50, 240
 
-MoodName = Literal["warm", "bold", "clean"]
-Drum = Literal["kick", "snare", "rim", "clap", "hat", "open_hat", "shaker", "tom", "crash"]
 Part = Literal["chords", "bass", "lead", "arp", "bell"]
 
 
@@ -88,113 +76,6 @@ class Score(msgspec.Struct, frozen=True):
     riser_beats: tuple[float, float] | None
     card_beat: float | None
     hit_beat: float
-
-
-Degrees = tuple[tuple[int, tuple[int, ...]], ...]
-Motif = tuple[tuple[float, float, int], ...]
-
-
-class Mood(msgspec.Struct, frozen=True):
-    """A row of taste: key, scale, harmony, motifs (beat, beats, step of the scale) and groove (sixteenths)."""
-
-    key: int
-    scale: tuple[int, ...]
-    verse: Degrees
-    tension: tuple[int, tuple[int, ...]]
-    arrival: Degrees
-    home: tuple[int, tuple[int, ...]]
-    motifs: tuple[Motif, ...]
-    answer: Motif
-    logo: tuple[tuple[float, int], ...]
-    swing: float
-    kick: str
-    back: str
-    back_drum: Drum
-    ghost: str
-    hat: str
-    hat_drum: Drum
-    bass: str
-    chord_rhythm: str
-    arp: str
-
-
-MOODS: dict[MoodName, Mood] = {
-    # E flat major with sevenths and ninths; a lazy, swung kitchen groove.
-    "warm": Mood(
-        key=51,
-        scale=(0, 2, 4, 5, 7, 9, 11),
-        verse=((0, (4, 7, 11, 14)), (9, (12, 16, 19, 23)), (5, (9, 12, 16, 19)), (2, (5, 9, 12, 16))),
-        tension=(7, (12, 17, 21, 14)),
-        arrival=((0, (4, 7, 11, 14)), (5, (9, 12, 16, 19)), (7, (11, 14, 17, 21))),
-        home=(0, (4, 7, 14, 16)),
-        motifs=(
-            ((0.5, 0.5, 9), (1.0, 0.5, 11), (1.5, 1.0, 9), (2.75, 0.25, 8), (3.0, 1.0, 7)),
-            ((0.5, 0.25, 7), (0.75, 0.25, 8), (1.0, 1.0, 9), (2.5, 0.5, 11), (3.0, 1.0, 9)),
-        ),
-        answer=((0.0, 0.75, 11), (0.75, 0.75, 9), (1.5, 0.5, 8), (2.0, 0.5, 9), (2.5, 1.5, 7)),
-        logo=((0.0, 7), (0.5, 9), (1.0, 11), (1.5, 14)),
-        swing=0.16,
-        kick="x.....x...x.....",
-        back="....x.......x...",
-        back_drum="rim",
-        ghost=".......g.g.....g",
-        hat="x.xxx.xxx.xxx.xx",
-        hat_drum="shaker",
-        bass="x..x..x...x..x..",
-        chord_rhythm="x.....x.....x...",
-        arp="",
-    ),
-    # D minor; a half-time beat that hits hard, sixteenths driving under it.
-    "bold": Mood(
-        key=50,
-        scale=(0, 2, 3, 5, 7, 8, 10),
-        verse=((0, (0, 7, 12, 15)), (8, (8, 12, 15, 20)), (3, (3, 7, 15, 19)), (10, (10, 14, 17, 22))),
-        tension=(7, (7, 12, 14, 19)),
-        arrival=((0, (0, 7, 15, 19)), (8, (8, 12, 15, 20)), (10, (10, 14, 17, 22))),
-        home=(0, (0, 7, 12, 19)),
-        motifs=(
-            ((0.0, 0.75, 7), (0.75, 0.75, 7), (1.5, 0.5, 9), (2.0, 1.25, 8), (3.5, 0.5, 6)),
-            ((0.0, 0.5, 11), (0.75, 0.5, 9), (1.5, 1.0, 7), (3.0, 0.5, 8), (3.5, 0.5, 9)),
-        ),
-        answer=((0.0, 0.75, 9), (0.75, 0.75, 8), (1.5, 0.5, 7), (2.0, 2.0, 11)),
-        logo=((0.0, 7), (0.75, 11), (1.5, 14)),
-        swing=0.0,
-        kick="x.....x...x..x..",
-        back="........x.......",
-        back_drum="snare",
-        ghost="...............g",
-        hat="x.x.x.xxx.x.x.xx",
-        hat_drum="hat",
-        bass="x.xxx.xxx.xxx.xx",
-        chord_rhythm="x..x..x.........",
-        arp="x.xx.xx.x.xx.xx.",
-    ),
-    # G major; light four to the floor, marimba figures, claps.
-    "clean": Mood(
-        key=55,
-        scale=(0, 2, 4, 5, 7, 9, 11),
-        verse=((0, (0, 4, 7, 14)), (7, (7, 11, 14, 19)), (9, (9, 12, 16, 19)), (5, (5, 9, 12, 19))),
-        tension=(7, (7, 12, 14, 17)),
-        arrival=((0, (0, 4, 7, 14)), (5, (5, 9, 12, 16)), (7, (7, 11, 14, 19))),
-        home=(0, (0, 4, 7, 12)),
-        motifs=(
-            ((0.0, 0.5, 9), (0.5, 0.5, 11), (1.5, 0.5, 9), (2.0, 0.5, 8), (3.0, 1.0, 7)),
-            ((0.0, 0.5, 7), (0.5, 0.5, 8), (1.0, 1.0, 9), (2.5, 0.5, 11), (3.0, 1.0, 12)),
-        ),
-        answer=((0.0, 0.5, 11), (0.5, 0.5, 9), (1.0, 0.5, 8), (1.5, 1.0, 9), (2.5, 1.5, 7)),
-        logo=((0.0, 7), (0.5, 11), (1.0, 9), (1.5, 14)),
-        swing=0.0,
-        kick="x...x...x...x...",
-        back="....x.......x...",
-        back_drum="clap",
-        ghost="..............g.",
-        hat="..x...x...x...x.",
-        hat_drum="open_hat",
-        bass="x.....x.x...x.x.",
-        chord_rhythm="..x..x....x..x..",
-        arp="x.xx.x.xx.xx.x.x",
-    ),
-}
 
 
 def write_score(plan: MusicPlan) -> Score:
@@ -395,7 +276,7 @@ def _lead_part(
     motif: Motif,
     card_bar: int | None,
 ) -> list[Note]:
-    """The motif on odd bars, its answer on the card; strong beats are drawn to the chord."""
+    """The motif on odd bars, its answer on the card; strong beats and long notes are drawn to the chord."""
     if card_bar is not None and bar >= card_bar:
         line, velocity = mood.answer, 0.78
     elif bar % 2 == 1 or card_bar is None:
@@ -407,14 +288,18 @@ def _lead_part(
         at = beat + offset
         chord, _ = next((c, v) for c, v in here if c.beat <= at < c.beat + c.beats)
         pitch = mood.key + 12 * (step // 7) + mood.scale[step % 7]
-        if offset == int(offset):
-            classes = {(mood.key + colour) % 12 for colour in chord.colours}
-            pitch = min(
-                (pitch + d for d in range(-4, 5) if (pitch + d) % 12 in classes),
-                key=lambda p: (abs(p - pitch), p),
-            )
+        classes = {(mood.key + colour) % 12 for colour in chord.colours}
+        # A semitone above a tone of the chord is the one step that sounds like a mistake.
+        grating = {(pitch_class + 1) % 12 for pitch_class in classes}
+        if offset == int(offset) or beats >= 0.75 or pitch % 12 in grating:
+            pitch = _nearest(pitch, classes - grating)
         notes.append(Note("lead", at, beats, pitch, velocity))
     return notes
+
+
+def _nearest(pitch: int, classes: set[int]) -> int:
+    near = [pitch + step for step in range(-6, 7) if (pitch + step) % 12 in classes]
+    return min(near, key=lambda candidate: (abs(candidate - pitch), candidate))
 
 
 def _final_hit(mood: Mood, beat: float, chord: Chord, voicing: tuple[int, ...], bars: int) -> list[Note]:

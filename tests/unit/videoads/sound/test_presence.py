@@ -6,8 +6,7 @@ import pytest
 from sound_kit import RATE, MixedAd, through_codec
 
 from videoads.renderer.sound import ducking_depth_db, locate_phrases, mix, speech_presence_db
-from videoads.renderer.sound.presence import codec_delay, mono
-from videoads.renderer.sound.soundtrack import LIKENESS_MIN
+from videoads.renderer.sound.presence import LIKENESS_MIN, codec_delay, mono
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from videoads.renderer.sound import MusicPlan, SoundRequestError, write_score
-from videoads.renderer.sound.score import MOODS, Score
+from videoads.renderer.sound.moods import MOODS
+from videoads.renderer.sound.score import Score
 
 MOOD_NAMES = ("warm", "bold", "clean")
 
@@ -79,6 +80,32 @@ def test_chords_move_by_small_steps(mood):
 
     assert leaps(led) <= 3.0
     assert leaps(led) < leaps(stacked)
+
+
+def grating(score: Score) -> list[tuple[float, int, int]]:
+    """Melody notes that lie a semitone above a sounding tone of the chord for half a beat or more."""
+    chords = [n for n in score.notes if n.part == "chords"]
+    return [
+        (lead.beat, lead.pitch, tone.pitch)
+        for lead in score.notes
+        if lead.part == "lead"
+        for tone in chords
+        if (lead.pitch - tone.pitch) % 12 == 1
+        and min(lead.beat + lead.beats, tone.beat + tone.beats) - max(lead.beat, tone.beat) >= 0.5
+    ]
+
+
+@pytest.mark.parametrize("mood", MOOD_NAMES)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_melody_does_not_grate_on_the_chords(mood, seed):
+    assert grating(write_score(plan(mood, seed=seed))) == []
+
+
+def test_a_melody_a_semitone_off_does_grate():
+    """The broken variant: one part of the same piece, raised by a semitone."""
+    score = write_score(plan("clean"))
+    raised = [msgspec.structs.replace(n, pitch=n.pitch + (n.part == "lead")) for n in score.notes]
+    assert len(grating(msgspec.structs.replace(score, notes=tuple(raised)))) > 3
 
 
 @pytest.mark.parametrize("mood", MOOD_NAMES)
