@@ -26,7 +26,9 @@ class _Pen:
         self.mask = Image.new("L", (pixels[0] + pixels[0] % 2, pixels[1] + pixels[1] % 2))
         self.draw = ImageDraw.Draw(self.mask)
 
-    def limb(self, first: Point, last: Point, wide: float, narrow: float | None = None) -> None:
+    def limb(
+        self, first: Point, last: Point, wide: float, narrow: float | None = None, fill: int = 255
+    ) -> None:  # fmt: skip
         narrow = wide if narrow is None else narrow
         angle = math.atan2(last[1] - first[1], last[0] - first[0]) + math.pi / 2
         c, s = math.cos(angle), math.sin(angle)
@@ -34,9 +36,9 @@ class _Pen:
             (first[0] + c * wide, first[1] + s * wide), (last[0] + c * narrow, last[1] + s * narrow),
             (last[0] - c * narrow, last[1] - s * narrow), (first[0] - c * wide, first[1] - s * wide),
         ]  # fmt: skip
-        self.shape(corners)
-        self.disc(first, wide)
-        self.disc(last, narrow)
+        self.shape(corners, fill)
+        self.disc(first, wide, fill=fill)
+        self.disc(last, narrow, fill=fill)
 
     def shape(self, points: list[Point], fill: int = 255) -> None:
         self.draw.polygon([(x * self.scale, y * self.scale) for x, y in points], fill=fill)
@@ -107,18 +109,22 @@ def back_view(stage: Stage, size: float, pedal: float, sway: float) -> Image.Ima
         pen.limb(knee, foot, 24, 15)
         pen.limb(foot, (foot[0] + side * 4, foot[1] + 16), 17, 15)
     lean = sway * 7
-    pen.limb((middle - 26, 318), (middle + 26, 318), 36)
-    pen.shape([(middle - 64, 330), (middle + 64, 330), (middle + 88 + lean, 176), (middle + 62 + lean, 140),
-               (middle - 62 + lean, 140), (middle - 88 + lean, 176)])  # fmt: skip
+    pen.limb((middle - 22, 322), (middle + 22, 322), 34)
+    pen.limb((middle, 312), (middle + lean, 190), 50, 70)
+    pen.limb((middle - 46 + lean, 178), (middle + 46 + lean, 178), 36)
     for side in (-1, 1):
-        shoulder = (middle + side * 74 + lean, 168.0)
-        elbow = (middle + side * 122 + lean * 0.5, 254.0)
-        pen.limb(shoulder, elbow, 26, 19)
-        pen.limb(elbow, (middle + side * 106, 318.0), 17, 12)
-    pen.limb((middle - 112, 322), (middle + 112, 322), 6)
-    pen.limb((middle + lean, 150), (middle + lean, 116), 24, 22)
-    pen.disc((middle + lean * 1.2, 84), 38, 44)
-    pen.disc((middle + lean * 1.2, 72), 47, 40)
+        shoulder = (middle + side * 72 + lean, 182.0)
+        elbow = (middle + side * 106 + lean * 0.6, 262.0)
+        pen.limb(shoulder, elbow, 24, 17)
+        pen.limb(elbow, (middle + side * 98, 322.0), 16, 11)
+    pen.limb((middle - 104, 326), (middle + 104, 326), 5.5)
+    pen.limb((middle + lean, 160), (middle + lean, 128), 20, 18)
+    head = middle + lean * 1.2
+    pen.disc((head, 104), 29, 36)
+    pen.disc((head, 88), 37, 33)
+    pen.shape([(head - 37, 90), (head - 34, 104), (head + 34, 104), (head + 37, 90)])
+    for side in (-1, 0, 1):
+        pen.limb((head + side * 15, 62), (head + side * 19, 84), 2.6, fill=0)
     return pen.done()
 
 

@@ -20,9 +20,12 @@ def mirror(canvas: Canvas, line: float, *, tint: Rgb, share: float, seconds: flo
     above = picture.crop((0, at - high, picture.width, at)).resize(small, Image.Resampling.BOX)
     pixels = np.asarray(above.transpose(Image.Transpose.FLIP_TOP_BOTTOM)).astype(np.float32)
     rows = np.arange(small[1])
-    shift = np.round((1.2 + rows * 0.035) * np.sin(rows * 0.9 + seconds * 7)).astype(int)
-    columns = (np.arange(small[0])[None, :] + shift[:, None]).clip(0, small[0] - 1)
-    pixels = pixels[rows[:, None], columns]
+    shift = (0.35 + rows * 0.012) * (np.sin(rows * 0.55 + seconds * 6) + 0.6 * np.sin(rows * 1.7 - seconds * 9))
+    columns = (np.arange(small[0])[None, :] + shift[:, None]).clip(0, small[0] - 1.001)
+    whole = columns.astype(int)
+    part = (columns - whole)[:, :, None].astype(np.float32)
+    following = np.minimum(whole + 1, small[0] - 1)
+    pixels = pixels[rows[:, None], whole] * (1 - part) + pixels[rows[:, None], following] * part
     fade = (share * np.clip(1.08 - rows / small[1], 0, 1))[:, None, None]
     ground = np.array(tint, np.float32)
     mixed = ground * (1 - fade * 0.75) + pixels * fade

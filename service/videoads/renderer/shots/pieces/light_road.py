@@ -58,8 +58,9 @@ class LightRoad:
             shine = 0.2 + 0.4 * (0.5 + 0.5 * math.sin(seconds * (2 + 3 * size) + 60 * x))
             canvas.shade(crisp_disc(64, 0, 0.5), colour("white"), x * 900 - 90, y * 420 + 20, wide, wide, depth=0.05,
                          opacity=shine)  # fmt: skip
-        canvas.light(soft_disc(1.6), colour("accent"), 400, HORIZON + 10, 1300, 330, depth=0.15, strength=0.42)
+        canvas.light(soft_disc(1.6), colour("accent"), 400, HORIZON - 60, 1300, 330, depth=0.15, strength=0.5)
         canvas.strip(self.city, HORIZON + 8, depth=0.22, start=-120 - 26 * seconds)
+        canvas.light(soft_disc(1.3), colour("accent"), 400, HORIZON - 8, 1400, 190, depth=0.2, strength=0.42)
         self._road(canvas, seconds, on)
         canvas.light(soft_disc(1.2), mix(tones["haze"], colour("accent"), 0.3), 360, HORIZON + 4, 1500, 120, depth=0.3,
                      strength=0.5)  # fmt: skip

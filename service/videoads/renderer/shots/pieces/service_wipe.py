@@ -1,0 +1,163 @@
+"""A squeegee wipes a soapy pane clear, stroke after stroke; behind it the city shines."""
+
+import math
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFilter
+
+from videoads.renderer.shots.colour import mix
+from videoads.renderer.shots.daylight import WHITE, Daylight
+from videoads.renderer.shots.easing import between, clamp, smooth, span
+from videoads.renderer.shots.sparkle import paint_sparkle
+from videoads.renderer.shots.sprite import Sprite, crisp_disc, grey, turned
+from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+
+PANE = (34.0, 60.0, 686.0, 1120.0)
+STROKE = 352.0
+COARSE = 2
+TILTS = 72
+STEPS = 60
+BUBBLES, RUNS = 46, 12
+
+
+class ServiceWipe:
+    """Sky, two rows of city, trees, the pane's soap with a wiped path in it, squeegee, frame, glints."""
+
+    anchors: tuple[Point, ...] = ((250.0, 420.0), (480.0, 760.0))
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.day = Daylight(stage, 980, 51)
+        self.city = stage.svg("city_day", size=1.25)
+        self.tree = stage.svg("tree_day", size=1.1)
+        left, top, right, bottom = stage.span()
+        self.frame = stage.svg("window_frame", stretch=(720 + 2 * stage.left, 1280 + 2 * stage.top))
+        self.tool = turned(stage.svg("squeegee", size=0.92), TILTS)
+        self.soap = self._soap()
+        self.glints = stage.random(53).random((9, 3))
+        self.runs = stage.random(54).random((RUNS, 3))
+        self.path = self._path()
+
+    def camera(self, t: float) -> Camera:
+        """Lean towards the glass."""
+        eased = smooth(t)
+        return Camera(between(-22, 24, eased), between(16, -16, eased), between(1.0, 1.06, eased))
+
+    def paint(self, canvas: Canvas, t: float, seconds: float) -> None:
+        """The view, the soap on it, the tool, the frame, the glints."""
+        self.day.paint(canvas, seconds, sun=(500, 330), clouds_at=430)
+        canvas.strip(self.city, 1130, depth=0.3, start=-250 - 10 * seconds, size=1.25)
+        for x, size, depth in ((60.0, 1.3, 0.5), (610.0, 1.5, 0.55), (380.0, 0.9, 0.42)):
+            sway = 1 + 0.012 * math.sin(seconds * 2 + x)
+            canvas.draw(self.tree, x, 1180, anchor=(0.5, 1), size=(size, size * sway), depth=depth)
+        done = between(0.015, 1.03, smooth(span(t, -0.12, 0.93)))
+        self._soap_on(canvas, done)
+        self._bubbles_run(canvas, done, seconds)
+        for x, y, when in self.glints:
+            place = 90 + x * 540, 130 + y * 900
+            cleared = span(done, 0.05 + 0.9 * y, 0.12 + 0.9 * y)
+            beat = math.sin(math.pi * ((seconds * 0.8 + when) % 1)) ** 3
+            paint_sparkle(canvas, *place, 120 + 90 * when, cleared * beat, depth=0.9)
+        self._reflection(canvas, t)
+        at, angle = self._along(min(1.0, done))
+        step = round(-angle / math.tau * TILTS) % TILTS
+        gone = smooth(span(t, 0.9, 1.0))
+        canvas.draw(Sprite(self.stage.colour("dark"), self.tool[step].mask, self.tool[step].width, self.tool[step].height),
+                    at[0] + 22, at[1] + 30 + 700 * gone, size=0.92, depth=1.02, opacity=0.16)  # fmt: skip
+        canvas.draw(self.tool[step], at[0], at[1] + 700 * gone, size=0.92, depth=1.05)
+        canvas.draw(self.frame, 360, 640, depth=1.12)
+
+    def _path(self) -> list[Point]:
+        """The way of the rubber's middle: three sweeps across, with round turns."""
+        left, top, right, _ = PANE
+        rows = [top + STROKE * (0.5 + row) for row in range(3)]
+        points: list[Point] = []
+        for number, y in enumerate(rows):
+            xs = np.linspace(left + 20, right - 20, STEPS)
+            for x in xs if number % 2 == 0 else xs[::-1]:
+                points.append((float(x), y + 16 * math.sin((float(x) - left) / 652 * math.pi)))
+            if number < 2:
+                turn = right - 20 if number % 2 == 0 else left + 20
+                side = 1 if number % 2 == 0 else -1
+                for step in range(1, 12):
+                    angle = math.pi * step / 12
+                    points.append((turn + side * 46 * math.sin(angle), y + STROKE * (1 - math.cos(angle)) / 2))
+        return points
+
+    def _along(self, done: float) -> tuple[Point, float]:
+        """Where the tool is, and its tilt."""
+        exact = clamp(done) * (len(self.path) - 1)
+        first = min(int(exact), len(self.path) - 2)
+        part = exact - first
+        a, b = self.path[first], self.path[first + 1]
+        wide = self.path[max(0, first - 9)], self.path[min(len(self.path) - 1, first + 10)]
+        heading = math.atan2(wide[1][1] - wide[0][1], wide[1][0] - wide[0][0])
+        tilt = 0.62 * math.cos(heading) * -1
+        return (a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part), tilt
+
+    def _soap_on(self, canvas: Canvas, done: float) -> None:
+        """Veil and foam everywhere but on the path wiped so far."""
+        stage, depth = self.stage, 0.9
+        width, height = stage.request.width // COARSE, stage.request.height // COARSE
+        veil = Image.new("L", (width, height), 255)
+        pen = ImageDraw.Draw(veil)
+        count = max(2, round(clamp(done) * (len(self.path) - 1)))
+        points = [canvas.project(x, y, depth) for x, y in self.path[: count + 1]]
+        zoom = stage.scale * canvas.zoom(depth) / COARSE
+        thick = STROKE * 1.16 * zoom
+        for x, y in points:
+            x, y = x / COARSE, y / COARSE
+            pen.rectangle((x - thick * 0.3, y - thick / 2, x + thick * 0.3, y + thick / 2), fill=0)
+        if done > 0.98:
+            rest = round(255 * (1 - span(done, 0.98, 1.03)))
+            veil = veil.point([min(value, rest) for value in range(256)])
+        veil = veil.filter(ImageFilter.GaussianBlur(max(0.6, 1.6 * zoom * COARSE)))
+        full = veil.resize(canvas.picture.size, Image.Resampling.BILINEAR)
+        hazy = canvas.picture.resize((max(1, width // 9), max(1, height // 9)), Image.Resampling.BOX)
+        hazy = hazy.resize(canvas.picture.size, Image.Resampling.BILINEAR)
+        grime = Image.new("RGB", hazy.size, mix(mix(stage.colour("accent"), WHITE, 0.62), (150, 156, 150), 0.35))
+        hazy = Image.blend(hazy, grime, 0.5)
+        canvas.picture.paste(hazy, (0, 0), full)
+        foam = self.soap.resize(canvas.picture.size, Image.Resampling.BILINEAR)
+        covered = Image.composite(foam, Image.new("L", foam.size), full)
+        canvas.picture.paste(mix(WHITE, stage.colour("accent"), 0.05), (0, 0), covered)
+
+    def _soap(self) -> Image.Image:
+        """Foam as a grey picture of half the frame's size: bubbles, streaks, drops."""
+        stage = self.stage
+        width, height = max(2, stage.request.width // COARSE), max(2, stage.request.height // COARSE)
+        scale = stage.scale / COARSE
+        random = stage.random(52)
+        foam = Image.new("L", (width * 2, height * 2), 26)
+        pen = ImageDraw.Draw(foam)
+        for x, y, size, tone in random.random((900, 4)):
+            wide = (5 + 30 * size**3) * scale * 2
+            at = x * width * 2, (y**1.25) * height * 2
+            pen.ellipse((at[0] - wide, at[1] - wide, at[0] + wide, at[1] + wide), fill=round(50 + 110 * tone),
+                        outline=round(150 + 90 * tone), width=max(1, round(wide * 0.16)))  # fmt: skip
+        for x, y, size, _ in random.random((60, 4)):
+            wide, long = (3 + 5 * size) * scale * 2, (80 + 260 * size) * scale * 2
+            at = x * width * 2, y * height * 2
+            pen.rounded_rectangle((at[0] - wide, at[1], at[0] + wide, at[1] + long), radius=wide, fill=round(90 + 60 * size))
+        small = foam.reduce(2).filter(ImageFilter.GaussianBlur(max(0.5, 0.9 * scale * 2)))
+        cloud = Image.fromarray((random.random((14, 8)) * 255).astype(np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
+        patchy = np.asarray(small, np.float32) / 255 * (0.5 + 0.75 * np.asarray(cloud, np.float32) / 255)
+        return grey(patchy.astype(np.float32))
+
+    def _bubbles_run(self, canvas: Canvas, done: float, seconds: float) -> None:
+        """Foam pushed along by the rubber, and drops that run down below it."""
+        at, _ = self._along(min(1.0, done))
+        busy = 1 - span(done, 0.97, 1.02)
+        for number, (x, y, size) in enumerate(np.concatenate([self.runs, self.glints])):
+            age = (seconds * (0.9 + 0.5 * y) + number * 0.37) % 1
+            wide = (10 + 26 * size) * (1 - 0.4 * age)
+            across = at[0] + (x - 0.5) * 190 + 40 * math.sin(number + seconds)
+            down = at[1] + (y - 0.5) * STROKE * 0.95 + 150 * age * age
+            canvas.shade(crisp_disc(96, 0.55, 0.12), WHITE, across, down, wide, wide, opacity=0.8 * busy * (1 - age))
+
+    def _reflection(self, canvas: Canvas, t: float) -> None:
+        """A band of light that slides over the glass."""
+        x = between(-500, 1100, t)
+        for shift, wide, strength in ((0.0, 120.0, 0.16), (170.0, 46.0, 0.12)):
+            a = x + shift
+            canvas.polygon([(a, 60), (a + wide, 60), (a + wide - 420, 1120), (a - 420, 1120)], WHITE, depth=0.95, opacity=strength)
