@@ -14,8 +14,6 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
-from nats.errors import Error as NatsError
-from nats.errors import NoRespondersError
 from nats.js import JetStreamContext
 from nats.js.api import (
     AckPolicy,
@@ -24,11 +22,15 @@ from nats.js.api import (
     RetentionPolicy,
     StorageType,
     StreamConfig,
+    StreamInfo,
 )
-from nats.js.errors import BadRequestError, NotFoundError, ServiceUnavailableError
+from nats.js.errors import BadRequestError, NotFoundError, ServerError
 
 from longtake.contracts.ids import is_name, subject_token
 from longtake.errors import ConfigurationError, TransportUnavailable
+
+_INVALID = (BadRequestError, ServerError)
+# nats-server answers 400 to some configurations it will not have and 500 to others.
 
 LT_COMMAND: Final = "LT_COMMAND"
 LT_EFFECT: Final = "LT_EFFECT"
@@ -192,13 +194,11 @@ async def ensure_consumer(js: JetStreamContext, durable: str, settings: Topology
     except NotFoundError:
         await js.add_consumer(stream, wanted)
         return True
-    except (ServiceUnavailableError, NoRespondersError, NatsError) as error:
-        raise unavailable(error) from error
     if _same(wanted, info.config):
         return False
     try:
         await js.add_consumer(stream, wanted)
-    except BadRequestError:
+    except _INVALID:
         # Some fields of a consumer can never be changed. Its place in the stream is worth nothing to us: whatever
         # it had delivered and not seen acknowledged comes again, and the authority knows what is done.
         await js.delete_consumer(stream, durable)
@@ -226,18 +226,23 @@ def unavailable(error: Exception) -> TransportUnavailable:
 async def _ensure_stream(js: JetStreamContext, wanted: StreamConfig) -> StreamIdentity:
     assert wanted.name is not None
     try:
-        info = await js.stream_info(wanted.name)
-        if not _same(wanted, info.config):
-            info = await js.update_stream(wanted)
-    except NotFoundError:
-        # Two processes may get here at once: the server takes the second, equal declaration as a repetition.
-        info = await js.add_stream(wanted)
-    except BadRequestError as error:
+        info = await _create_or_mend(js, wanted, wanted.name)
+    except _INVALID as error:
         raise ConfigurationError(
-            f"stream {wanted.name} exists with settings that cannot be changed into ours: {error.description}. "
-            f"Delete it when nothing else uses it: its messages are hints that are published again"
+            f"stream {wanted.name} cannot be declared: {error.description}. If an older stream of that name or with its "
+            f"subjects ({', '.join(wanted.subjects or ())}) is in the way and nothing else uses it, delete it: what it "
+            f"holds are hints that are published again"
         ) from error
     return _identity(wanted.name, info.created)
+
+
+async def _create_or_mend(js: JetStreamContext, wanted: StreamConfig, name: str) -> StreamInfo:
+    try:
+        info = await js.stream_info(name)
+    except NotFoundError:
+        # Two processes may get here at once: the server takes the second, equal declaration as a repetition.
+        return await js.add_stream(wanted)
+    return info if _same(wanted, info.config) else await js.update_stream(wanted)
 
 
 def _identity(name: str, created: datetime | None) -> StreamIdentity:

@@ -1,0 +1,129 @@
+"""A TCP proxy that misbehaves on command: cut, blackhole, delay, cut after so many bytes, say something wrong.
+
+async with TcpProxy("127.0.0.1", 4222) as proxy:
+    client = await nats.connect(f"nats://127.0.0.1:{proxy.port}")
+    proxy.blackhole()      # half-open: both ends keep their connection, nothing gets through
+"""
+
+import asyncio
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+CHUNK_BYTES = 65_536
+
+
+class TcpProxy:
+    """Forwards to one address, with faults that hold for open and new connections alike."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = (host, port)
+        self._server: asyncio.Server | None = None
+        self._links: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._open = asyncio.Event()
+        self._open.set()
+        self._delay_seconds = 0.0
+        self._bytes_left: int | None = None
+        self._refusing = False
+        self.accepted = 0
+        """How many connections there were."""
+
+    @property
+    def port(self) -> int:
+        """Where clients connect."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, place: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        self._open.set()
+        self.cut()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def cut(self) -> None:
+        """Reset all open connections."""
+        for client, server in list(self._links):
+            client.transport.abort()
+            server.transport.abort()
+
+    def refuse(self) -> None:
+        """Reset open and new connections until `heal`."""
+        self._refusing = True
+        self.cut()
+
+    def blackhole(self) -> None:
+        """Let nothing through, in either direction, and close nothing, until `heal`."""
+        self._open.clear()
+
+    def delay(self, seconds: float) -> None:
+        """Hold every chunk for so long."""
+        self._delay_seconds = seconds
+
+    def cut_after(self, bytes_to_server: int) -> None:
+        """Reset the connection that carries this many more bytes to the server, in the middle of whatever it is saying."""
+        self._bytes_left = bytes_to_server
+
+    def heal(self) -> None:
+        """End every fault. What was held goes through now, as it does when a network comes back."""
+        self._refusing = False
+        self._delay_seconds = 0.0
+        self._bytes_left = None
+        self._open.set()
+
+    def say_to_clients(self, words: bytes) -> None:
+        """Put words into the server's mouth."""
+        for client, _ in list(self._links):
+            client.write(words)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        if self._refusing:
+            writer.transport.abort()
+            return
+        try:
+            server_reader, server_writer = await asyncio.open_connection(*self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        link = (writer, server_writer)
+        self._links.add(link)
+        there = asyncio.create_task(self._pump(reader, server_writer, counted=True))
+        back = asyncio.create_task(self._pump(server_reader, writer, counted=False))
+        self._tasks |= {there, back}
+        try:
+            await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._links.discard(link)
+            for task in (there, back):
+                task.cancel()
+                self._tasks.discard(task)
+            for end in link:
+                end.transport.abort()
+
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
+    ) -> None:
+        with suppress(OSError):
+            while chunk := await reader.read(CHUNK_BYTES):
+                if self._delay_seconds:
+                    await asyncio.sleep(self._delay_seconds)
+                await self._open.wait()
+                if counted and self._bytes_left is not None:
+                    if len(chunk) > self._bytes_left:
+                        writer.write(chunk[: self._bytes_left])
+                        await writer.drain()
+                        self._bytes_left = None
+                        return
+                    self._bytes_left -= len(chunk)
+                writer.write(chunk)
+                await writer.drain()
