@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ["kit.servers"]
+pytest_plugins = ["kit.left_out", "kit.servers"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -107,7 +107,9 @@ async def _account_seat(tree: PostgresTree, data_dir: Path, home: Path, state_ro
     # The parent-death signal is forgotten when credentials change, so it is asked for after the change.
     prefix = [*drop, *die_with_parent()]
     data_dir.chmod(0o711)
-    if not home.is_symlink():
+    if home.is_symlink():
+        home = home.resolve()
+    else:
         _make_private(home)
         _give(home, account)
         if not await _may_write(prefix, home):
@@ -126,7 +128,7 @@ async def _account_seat(tree: PostgresTree, data_dir: Path, home: Path, state_ro
                 "Mount it without noexec.",
             )
     log.info("longtake.embedded_account", account=account.pw_name, home=str(home))
-    return Seat(how="account", prefix=tuple(prefix), tree=tree, home=home.resolve())
+    return Seat(how="account", prefix=tuple(prefix), tree=tree, home=home)
 
 
 def _move_home(home: Path, account: pwd.struct_passwd, state_root: Path) -> Path:
@@ -145,7 +147,7 @@ def _move_home(home: Path, account: pwd.struct_passwd, state_root: Path) -> Path
     home.symlink_to(target)
     _give(target, account)
     log.warning("longtake.embedded_data_moved", wanted=str(home), used=str(target), account=account.pw_name)
-    return home
+    return target
 
 
 def _nobody() -> pwd.struct_passwd:

@@ -9,8 +9,10 @@ EmbeddedError
 
 from pathlib import Path
 
+from longtake.errors import LongtakeError
 
-class EmbeddedError(Exception):
+
+class EmbeddedError(LongtakeError):
     """An embedded server cannot be had; the message says why and what to do."""
 
 

@@ -170,13 +170,16 @@ class PostgresServer:
 
 
 def socket_directory(wanted: Path, temporary: Callable[[], str] = tempfile.gettempdir) -> Path:
-    """`wanted`, or a short private directory when a socket in it would have a path too long for the kernel."""
-    if len(os.fsencode(wanted / SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX:
+    """`wanted`, or a short private directory when a socket in it could not be reached.
+
+    Its path would be too long for the kernel, or hold a comma, which clients take for a list of hosts.
+    """
+    if len(os.fsencode(wanted / SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX and "," not in str(wanted):
         return wanted
     name = f"longtake-{hashlib.sha256(os.fsencode(wanted)).hexdigest()[:12]}"
     for parent in (temporary(), "/tmp"):
         short = Path(parent, name)
-        if len(os.fsencode(short / SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX:
+        if len(os.fsencode(short / SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX and "," not in parent:
             return short
     raise DataDirUnusable(wanted, "no directory short enough for a socket", "Set TMPDIR to a short path.")
 
