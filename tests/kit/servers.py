@@ -192,12 +192,13 @@ async def _make(home: Path) -> EmbeddedServers:
 
 async def _make_template(embedded: EmbeddedServers) -> None:
     # Imported here, so that tests of the servers alone do not need the tables.
+    from longtake import resources
     from longtake.postgres.migrator import migrate
 
     await _administer(embedded, f'drop database if exists "{TEMPLATE}"', f'create database "{TEMPLATE}"')
     connection = await asyncpg.connect(**embedded.postgres_connect_kwargs(TEMPLATE))
     try:
-        await migrate(connection)
+        await migrate(connection, resources.directory("migrations"))
     finally:
         await connection.close()
 

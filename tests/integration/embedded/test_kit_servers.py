@@ -33,3 +33,10 @@ async def test_a_broker_has_no_stream_of_an_earlier_test(broker: Broker, turn: i
         await stream.stream_info("LEFT_BEHIND")
     await stream.add_stream(name="LEFT_BEHIND", subjects=["left.behind"])
     assert "LEFT_BEHIND" == (await stream.stream_info("LEFT_BEHIND")).config.name
+
+
+async def test_a_database_has_our_tables_and_no_row(database: Database) -> None:
+    connection = await database.connect()
+
+    assert await connection.fetchval("select to_regclass('longtake.events') is not null")
+    assert 0 == await connection.fetchval("select count(*) from longtake.events")
