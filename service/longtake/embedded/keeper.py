@@ -107,14 +107,27 @@ class Keeper:
         await self._wait_until_it_answers(self._process)
 
     async def _wait_until_it_answers(self, process: asyncio.subprocess.Process) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + START_SECONDS_MAX
+        # Both are awaited at once: a call to a server that dies meanwhile may take long to fail.
+        answer = asyncio.create_task(self._ask_until_it_answers())
+        death = asyncio.create_task(process.wait())
+        try:
+            await asyncio.wait(
+                (answer, death), timeout=START_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED
+            )
+            if answer.done():
+                answer.result()
+                return
+        finally:
+            for task in (answer, death):
+                task.cancel()
+            await asyncio.gather(answer, death, return_exceptions=True)
+        if process.returncode is not None:
+            raise self._failure(f"it ended with status {process.returncode} while starting")
+        await end(process, self._server.stop_signals)
+        raise self._failure(f"it did not answer within {START_SECONDS_MAX:.0f} s")
+
+    async def _ask_until_it_answers(self) -> None:
         while not await self._server.answers():
-            if process.returncode is not None:
-                raise self._failure(f"it ended with status {process.returncode} while starting")
-            if loop.time() > deadline:
-                await end(process, self._server.stop_signals)
-                raise self._failure(f"it did not answer within {START_SECONDS_MAX:.0f} s")
             await asyncio.sleep(POLL_SECONDS)
 
     async def _keep(self) -> None:
@@ -133,13 +146,13 @@ class Keeper:
             died_at = loop.time()
             await asyncio.sleep(RESTART_DELAYS_SECONDS[min(in_a_row, len(RESTART_DELAYS_SECONDS) - 1)])
             in_a_row += 1
-            self._restarts += 1
             try:
                 await self._launch()
             except EmbeddedError as error:
                 # The dead process is still the current one, so the next round begins at once, with a longer delay.
                 log.warning("longtake.embedded_restart_failed", server=self._server.name, reason=str(error))
             else:
+                self._restarts += 1
                 outage = round(loop.time() - died_at, 3)
                 log.warning(
                     "longtake.embedded_server_restarted", server=self._server.name, outage_seconds=outage

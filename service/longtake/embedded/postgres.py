@@ -124,19 +124,20 @@ class PostgresServer:
 
     async def answers(self) -> bool:
         """Whether a client gets in; makes our database the first time."""
-        try:
-            connection = await asyncpg.connect(**self.connect_kwargs("postgres"), timeout=CONNECT_SECONDS)
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            return False
-        try:
-            if not await connection.fetchval("select 1 from pg_database where datname = $1", DATABASE):
-                await connection.execute(f'create database "{DATABASE}"')
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            return False
-        finally:
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await connection.close(timeout=CONNECT_SECONDS)
-        return True
+        # InternalClientError is what asyncpg says when the server dies within a call.
+        unreachable = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+        with suppress(*unreachable, TimeoutError):
+            async with asyncio.timeout(CONNECT_SECONDS):
+                connection = await asyncpg.connect(**self.connect_kwargs("postgres"), timeout=CONNECT_SECONDS)
+                try:
+                    if not await connection.fetchval(
+                        "select 1 from pg_database where datname = $1", DATABASE
+                    ):
+                        await connection.execute(f'create database "{DATABASE}"')
+                    return True
+                finally:
+                    connection.terminate()
+        return False
 
     def clean(self) -> None:
         """After the last stop: remove the short socket directory, if one was needed."""
