@@ -161,6 +161,8 @@ class AttemptUnknown(Event, frozen=True, kw_only=True):
     attempt: int
     evidence: str
     reconcile_effect_id: uuid.UUID
+    look_at: datetime | None = None
+    """When the look-up is due; None: at once."""
     work: Work | None = None
 
 

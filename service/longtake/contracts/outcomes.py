@@ -71,6 +71,8 @@ class Failed(_Outcome, frozen=True, kw_only=True, tag="failed"):
     message: str
     origin: Literal["infrastructure", "provider", "content", "request"] = "provider"
     retry_after_seconds: int | None = None
+    adopted: bool = False
+    """Of a look-up: the request was found, and it had failed. Otherwise a failed look-up has found out nothing."""
 
 
 class Throttled(_Outcome, frozen=True, kw_only=True, tag="throttled"):

@@ -1,23 +1,64 @@
 """The reducer: the one place that decides what a fact means for a run (design.md 2.3).
 
-`accept` opens a run; `decide` takes every later signal. Both own the state they are given and evolve it: what they
-return is already applied to it, under `now` as the time of recording.
-Leaves to others: each kind of signal has a module of its own, named in `decide`.
+`accept` opens a run; `decide` takes every later signal. Both own the state they are given and evolve it: the events of
+the decision they return are already applied to it, with `now` as the time of recording. Nothing here awaits, reads a
+clock, draws a number or writes a log.
+Leaves to others: each kind of signal has a module of its own, named below.
 """
 
 from datetime import datetime
+from typing import assert_never
 
-from longtake.contracts.signals import Signal
-from longtake.workflow.admission import AcceptedFacts
+from longtake.contracts.signals import (
+    CallbackArrived,
+    CancelRun,
+    DeadlinePassed,
+    LeaseExpired,
+    OutcomeReported,
+    PlanChecked,
+    ReducerFailed,
+    RetryRun,
+    Signal,
+    TimerFired,
+)
+from longtake.workflow.actions import available_actions
+from longtake.workflow.admission import AcceptedFacts, open_run
+from longtake.workflow.callbacks import on_callback
+from longtake.workflow.controlling import on_cancel, on_plan_checked, on_reducer_failed, on_retry
 from longtake.workflow.decision import Decision
-from longtake.workflow.state import RunState
+from longtake.workflow.draft import Draft
+from longtake.workflow.lapses import on_lapse
+from longtake.workflow.outcomes import on_outcome
+from longtake.workflow.run_state import RunState
+from longtake.workflow.timers import on_timer
+
+__all__ = ["AcceptedFacts", "accept", "available_actions", "decide"]
 
 
 def accept(state: RunState, facts: AcceptedFacts, now: datetime) -> Decision:
     """Open a run: accept it, take its price, and hand out the first steps, in one decision (P9)."""
-    raise NotImplementedError
+    return open_run(state, facts, now)
 
 
 def decide(state: RunState, signal: Signal, now: datetime) -> Decision:
     """Decide what one fact means for the run."""
-    raise NotImplementedError
+    draft = Draft(state, now)
+    match signal:
+        case OutcomeReported():
+            return on_outcome(draft, signal)
+        case CallbackArrived():
+            return on_callback(draft, signal)
+        case LeaseExpired() | DeadlinePassed():
+            return on_lapse(draft, signal)
+        case TimerFired():
+            return on_timer(draft, signal)
+        case CancelRun():
+            return on_cancel(draft, signal)
+        case RetryRun():
+            return on_retry(draft, signal)
+        case PlanChecked():
+            return on_plan_checked(draft, signal)
+        case ReducerFailed():
+            return on_reducer_failed(draft, signal)
+        case _:
+            assert_never(signal)

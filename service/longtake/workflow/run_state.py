@@ -13,7 +13,7 @@ import msgspec
 from longtake.contracts.codec import canonical
 from longtake.contracts.effects import EffectKind
 from longtake.contracts.events import Origin
-from longtake.contracts.outcomes import Artifact
+from longtake.contracts.outcomes import Artifact, ErrorClass
 from longtake.contracts.summary import Action, Blocker
 from longtake.workflow.plan import CompiledPlan, Plan, compile_plan
 from longtake.workflow.step import Step
@@ -95,7 +95,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     step: str | None = None
     attempt: int | None = None
-    error_class: str = "cancelled"
+    error_class: ErrorClass = "cancelled"
     origin: Origin = "request"
     message: str = ""
 
@@ -133,7 +133,8 @@ class RunState(msgspec.Struct, kw_only=True):
     """Position to the parts of its result that others want, while one of them may still need them."""
     succeeded: int = 0
     succeeded_by_phase: dict[str, int] = {}
-    unended: int = 0
+    begun: bool = False
+    """A step was handed out."""
     cursor: int = 0
     """Every step before this position has ended."""
 
@@ -192,7 +193,6 @@ def initial(run_id: uuid.UUID, tenant: str, plan: CompiledPlan | Plan) -> RunSta
             for step, unmet, readers in zip(compiled.steps, compiled.unmet, compiled.readers, strict=True)
         ],
         group_unmet={name: len(where) for name, where in compiled.groups.items()},
-        unended=len(compiled.steps),
     )
 
 

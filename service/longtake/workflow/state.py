@@ -146,6 +146,7 @@ def _run_cancelled(state: RunState, event: events.RunCancelled, at: datetime) ->
 
 
 def _steps_scheduled(state: RunState, event: events.StepsScheduled, at: datetime) -> None:
+    state.begun = True
     for item in event.steps:
         index, step = _touch(state, item.step)
         _begin_attempt(step, item.attempt)
@@ -224,7 +225,7 @@ def _attempt_unknown(state: RunState, event: events.AttemptUnknown, at: datetime
     if step.status == "waiting_external":
         step.overdue += 1
     _unblock(state, event.step)
-    _look(state, index, event.reconcile_effect_id, at)
+    _look(state, index, event.reconcile_effect_id, event.look_at or at)
 
 
 def _attempt_reconciled(state: RunState, event: events.AttemptReconciled, at: datetime) -> None:
@@ -358,6 +359,7 @@ def _look(state: RunState, index: int, effect_id: uuid.UUID, at: datetime) -> No
 
 def _make_ready(state: RunState, index: int) -> None:
     state.steps[index].status = "ready"
+    state.steps[index].updated_seq = state.revision
     heapq.heappush(state.ready, index)
 
 
@@ -377,11 +379,15 @@ def _unblock(state: RunState, key: str) -> None:
 
 def _retry_target_changed(state: RunState, key: str) -> None:
     """Keep `since` (P3): a retry of the whole run has the set of blockers as its target, one of a step its own."""
-    if not key.startswith(RUN_BLOCKER):
-        if key in state.blockers:
-            state.since["retry_generation", key] = state.revision
-        else:
-            state.since.pop(("retry_generation", key), None)
+    if key.startswith(RUN_BLOCKER):
+        # Under a blocker of the run no step could be retried, so what stands now stands anew.
+        for other in state.blockers:
+            if not other.startswith(RUN_BLOCKER):
+                state.since["retry_generation", other] = state.revision
+    elif key in state.blockers:
+        state.since["retry_generation", key] = state.revision
+    else:
+        state.since.pop(("retry_generation", key), None)
     if state.blockers:
         state.since["retry_generation"] = state.revision
     else:
@@ -393,7 +399,6 @@ def _end_step(state: RunState, index: int, status: StepStatus, *, keep_effect: b
     if not keep_effect:
         _close(state, step)
     step.status = status
-    state.unended -= 1
     while state.cursor < len(state.steps) and state.steps[state.cursor].status in STEP_ENDED:
         state.cursor += 1
     for source in state.plan.sources[index]:
@@ -426,7 +431,7 @@ def _begin_ending(state: RunState, ending: Ending, at: datetime) -> None:
             _learn_late(state, state.plan.position[key], "unknown", at)
     state.blockers.clear()
     state.blocked_until = None
-    for effect_id, effect in list(state.open.items()):
+    for effect in list(state.open.values()):
         step = state.steps[effect.step]
         if effect.kind == "poll":
             _close(state, step)
@@ -434,8 +439,6 @@ def _begin_ending(state: RunState, ending: Ending, at: datetime) -> None:
         elif effect.kind == "execute" and effect.due_at > at:
             _close(state, step)
             step.late = "stopped"
-        else:
-            state.open[effect_id] = effect  # its answer is waited for
 
 
 def _learn_late(state: RunState, index: int, outcome: str, at: datetime) -> None:

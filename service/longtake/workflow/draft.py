@@ -1,0 +1,215 @@
+"""A decision in the making: events are recorded, and everything else of the decision follows from them.
+
+Recording an event evolves the state at once, so the next rule sees it. What the state holds open before and after
+gives the effects to write and to close, the timers and the releases; so no rule can forget one of them.
+Leaves to others: which events a signal leads to.
+"""
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Any
+
+from longtake.contracts.codec import canonical
+from longtake.contracts.commands import CommandStatus
+from longtake.contracts.effects import Disposition, EffectClosing, EffectIntent
+from longtake.contracts.events import (
+    CallbackReceived,
+    Event,
+    LateOutcome,
+    RetryRequested,
+    RunAccepted,
+    StepsCancelled,
+    StepsScheduled,
+    StepSucceeded,
+)
+from longtake.contracts.problems import Problem
+from longtake.workflow import money
+from longtake.workflow.decision import Decision, Ignored, PublishedArtifact, TimerIntent
+from longtake.workflow.refs import Reference, resolve_references
+from longtake.workflow.state import OpenEffect, RunState, evolve
+
+LOOK_UP_SECONDS_MAX = 300
+"""How long one look-up may run."""
+
+
+class Draft:
+    """One decision about one run, from its first event to what is handed back."""
+
+    def __init__(self, state: RunState, now: datetime) -> None:
+        money.check(state)
+        self.state = state
+        self.now = now
+        self._events: list[Event] = []
+        self._closings: dict[uuid.UUID, EffectClosing] = {}
+        self._expedited: dict[uuid.UUID, None] = {}
+        self._touched: dict[str, None] = {}
+        self._inputs: dict[int, bytes] = {}
+        self._before = frozenset(state.open)
+        self._blocked_until = state.blocked_until
+        self._ending = state.ending is not None
+        self._ended = state.terminal
+
+    def record(self, event: Event) -> None:
+        """Let an event happen."""
+        evolve(self.state, event, at=self.now)
+        self._events.append(event)
+        for key in self._touches(event):
+            self._touched[key] = None
+
+    def close(self, effect_id: uuid.UUID, disposition: Disposition, *, expect_receipt: bool) -> None:
+        """Say how an effect ended. Effects that merely stop being open are closed as cancelled."""
+        self._closings[effect_id] = EffectClosing(
+            id=effect_id, disposition=disposition, expect_receipt=expect_receipt
+        )
+
+    def expedite(self, effect_id: uuid.UUID | None) -> None:
+        """Make an open effect due now."""
+        if effect_id is not None:
+            self._expedited[effect_id] = None
+
+    def input_of(self, position: int) -> bytes:
+        """Canonical JSON of a step's input, its references resolved."""
+        made = self._inputs.get(position)
+        if made is None:
+            made = self._inputs[position] = canonical(self._resolved(position))
+        return made
+
+    def ignored(self, reason: str) -> Decision:
+        """The decision that the fact changes nothing."""
+        return Decision(
+            ignored=Ignored(reason=reason),
+            closings=tuple(self._closings.values()),
+            expedited=tuple(self._expedited),
+        )
+
+    def refused(self, problem: Problem) -> Decision:
+        """The decision that the command cannot be taken."""
+        return Decision(refusal=problem, command_status="rejected")
+
+    def decision(self, *, command_status: CommandStatus = "applied") -> Decision:
+        """Everything that was decided."""
+        state = self.state
+        money.check(state)
+        opened = [
+            (effect_id, item) for effect_id, item in state.open.items() if effect_id not in self._before
+        ]
+        opened.sort(key=lambda pair: pair[1].step)
+        for effect_id in self._before:
+            if effect_id not in state.open and effect_id not in self._closings:
+                self.close(effect_id, "cancelled", expect_receipt=False)
+        begins_ending = state.ending is not None and not self._ending
+        ends = state.terminal and not self._ended
+        return Decision(
+            events=tuple(self._events),
+            effects=tuple(self._intent(effect_id, item) for effect_id, item in opened),
+            closings=tuple(sorted(self._closings.values(), key=lambda item: item.id)),
+            withdrawn=tuple(
+                sorted(
+                    effect_id
+                    for effect_id, item in state.open.items()
+                    if begins_ending and item.kind == "execute" and effect_id in self._before
+                )
+            ),
+            expedited=tuple(effect_id for effect_id in self._expedited if effect_id in state.open),
+            ledger=money.ledger_entries(state, self._events),
+            timers=self._timers(begins_ending=begins_ending, ends=ends),
+            timers_cancelled=self._timers_cancelled(ends=ends),
+            artifacts=tuple(
+                PublishedArtifact(step=event.step, attempt=event.attempt, artifact=artifact)
+                for event in self._events
+                if isinstance(event, StepSucceeded)
+                for artifact in event.artifacts
+            ),
+            scopes_released=begins_ending or (ends and not self._ending),
+            hold_released=ends,
+            touched=tuple(self._touched),
+            command_status=command_status,
+        )
+
+    def _resolved(self, position: int) -> Any:
+        plan, results = self.state.plan, self.state.results
+
+        def look_up(reference: Reference) -> Any:
+            if reference.group is not None:
+                return [results[index][reference.pointer] for index in plan.groups[reference.group]]
+            return results[plan.position[str(reference.step)]][reference.pointer]
+
+        return resolve_references(plan.steps[position].input, look_up)
+
+    def _intent(self, effect_id: uuid.UUID, effect: OpenEffect) -> EffectIntent:
+        step, plan = self.state.steps[effect.step], self.state.plan.steps[effect.step]
+        due_at, deadline = effect.due_at, None
+        match effect.kind:
+            case "execute":
+                content = self.input_of(effect.step)
+                if plan.timeout_seconds is not None:
+                    deadline = due_at + timedelta(seconds=plan.timeout_seconds)
+            case "poll":
+                content = canonical({"external_ref": step.external_ref})
+                deadline = step.external_until
+            case "reconcile":
+                # A look-up may go by what was asked for, such as the name of an output.
+                content = canonical({"external_ref": step.external_ref, "input": self._resolved(effect.step)})
+                deadline = due_at + timedelta(seconds=LOOK_UP_SECONDS_MAX)
+            case "cancel":
+                content = canonical({"external_ref": step.external_ref})
+                deadline = None if self.state.ending is None else self.state.ending.settle_until
+        return EffectIntent(
+            id=effect_id,
+            step=plan.key,
+            attempt=effect.attempt,
+            kind=effect.kind,
+            ordinal=effect.ordinal,
+            activity=plan.activity,
+            pool=plan.pool,
+            input=content,
+            not_before=due_at if due_at > self.now else None,
+            deadline=deadline,
+            priority=plan.priority,
+        )
+
+    def _timers(self, *, begins_ending: bool, ends: bool) -> tuple[TimerIntent, ...]:
+        state, timers = self.state, []
+        if self._events and isinstance(self._events[0], RunAccepted) and state.deadline_at is not None:
+            timers.append(TimerIntent(key="run_deadline", due_at=state.deadline_at))
+        if state.blocked_until is not None and state.blocked_until != self._blocked_until:
+            timers.append(TimerIntent(key="blocked_deadline", due_at=state.blocked_until))
+        if begins_ending and not ends and state.ending is not None:
+            timers.append(TimerIntent(key="settlement", due_at=state.ending.settle_until))
+        return tuple(timers)
+
+    def _timers_cancelled(self, *, ends: bool) -> tuple[str, ...]:
+        state, cancelled = self.state, []
+        if ends and state.deadline_at is not None:
+            cancelled.append("run_deadline")
+        if self._blocked_until is not None and state.blocked_until is None:
+            cancelled.append("blocked_deadline")
+        if ends and self._ending:
+            cancelled.append("settlement")
+        return tuple(cancelled)
+
+    def _touches(self, event: Event) -> list[str]:
+        """Keys of steps whose row the event changes."""
+        match event:
+            case RunAccepted():
+                return list(self.state.plan.position)
+            case StepsScheduled():
+                return [item.step for item in event.steps]
+            case StepsCancelled() | RetryRequested():
+                return list(event.steps)
+            case StepSucceeded():
+                return [event.step, *self._freed(event.step)]
+            case CallbackReceived() | LateOutcome():
+                return [event.step]
+            case _:
+                key = getattr(event, "step", None)
+                return [] if key is None else [str(key)]
+
+    def _freed(self, key: str) -> list[str]:
+        plan, state = self.state.plan, self.state
+        position = plan.position[key]
+        freed = list(plan.dependents[position])
+        group = plan.steps[position].group
+        if group is not None and state.group_unmet[group] == 0:
+            freed.extend(plan.group_dependents[group])
+        return [plan.steps[index].key for index in freed if state.steps[index].status == "ready"]

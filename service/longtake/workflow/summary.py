@@ -1,0 +1,197 @@
+"""The summary: one answer to "how is my run and what may I do", made from the state's counters (design.md 8, P20).
+
+Leaves to others: which actions stand (actions.py); the ETag and the clock at the time of reading (api).
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from longtake.contracts.summary import (
+    TERMINAL,
+    Blocker,
+    Cost,
+    CurrentStep,
+    Failure,
+    Progress,
+    RunStatus,
+    Summary,
+    Timing,
+)
+from longtake.workflow.actions import available_actions
+from longtake.workflow.run_state import RunState
+from longtake.workflow.timers import current_position
+
+POLL_FLOOR_MS = 1000
+POLL_CEILING_MS = 60_000
+POLL_USUAL_MS = 5000
+"""When the next durable deadline is not known, or has passed and its answer is on the way."""
+
+
+def summarize(state: RunState, *, now: datetime) -> Summary:
+    """The run's summary as read at a time."""
+    summary = stored_summary(state)
+    wait = poll_after_ms(poll_at(state), summary.status, now)
+    return msgspec.structs.replace(summary, timing=Timing(poll_after_ms=wait))
+
+
+def stored_summary(state: RunState) -> Summary:
+    """The part of the summary that does not depend on when it is read."""
+    status = status_of(state)
+    position = current_position(state)
+    step, plan = state.steps[position], state.plan.steps[position]
+    under_way = not state.terminal
+    return Summary(
+        run_id=str(state.run_id),
+        workflow=state.workflow,
+        workflow_version=state.workflow_version,
+        revision=state.revision,
+        status=status,
+        phase=plan.phase,
+        label=_label(state, status, position),
+        progress=_progress(state),
+        current_step=CurrentStep(
+            key=plan.key, attempt=step.attempt, max_attempts=max(step.attempt, step.attempts_allowed)
+        )
+        if under_way
+        else None,
+        blockers=blockers_of(state),
+        available_actions=available_actions(state),
+        cost=Cost(
+            quoted_credits=state.quoted,
+            charged_credits=state.charged,
+            refunded_credits=state.refunded,
+            net_credits=state.charged - state.refunded,
+        ),
+        timing=Timing(poll_after_ms=None),
+        failure=_failure(state) or msgspec.UNSET,
+    )
+
+
+def status_of(state: RunState) -> RunStatus:
+    """The one status: the first that holds of ended, on its way out, blocked, running (P19)."""
+    if state.ended is not None:
+        return state.ended
+    if state.ending is not None:
+        return "cancelling"
+    if state.blockers:
+        return "blocked"
+    return (
+        "running"
+        if any(step.attempt for step in state.steps[: state.cursor + 1]) or state.open
+        else "accepted"
+    )
+
+
+def blockers_of(state: RunState) -> tuple[Blocker, ...]:
+    """All blockers: those of the run first, then those of steps in plan order."""
+    position = state.plan.position
+    return tuple(
+        state.blockers[key] for key in sorted(state.blockers, key=lambda key: (position.get(key, -1), key))
+    )
+
+
+def poll_at(state: RunState) -> datetime | None:
+    """When something may next be known: the first due time of what is open; None when nothing is."""
+    if state.terminal or not state.open:
+        return None
+    due = min(_answer_at(effect.kind, effect.due_at) for effect in state.open.values())
+    if state.ending is not None:
+        due = min(due, state.ending.settle_until)
+    return due
+
+
+def poll_after_ms(poll_at: datetime | None, status: str, now: datetime) -> int | None:
+    """How long a client should wait before it looks again; None when there is nothing to wait for (P20)."""
+    if poll_at is None or status in TERMINAL:
+        return None
+    if poll_at <= now:
+        return POLL_USUAL_MS
+    return min(max((poll_at - now) // timedelta(milliseconds=1), POLL_FLOOR_MS), POLL_CEILING_MS)
+
+
+def _answer_at(kind: str, due_at: datetime) -> datetime:
+    # A poll answers at once; other work takes its time after it is due.
+    return due_at + timedelta(milliseconds=POLL_FLOOR_MS if kind == "poll" else POLL_USUAL_MS)
+
+
+def _progress(state: RunState) -> Progress:
+    total = len(state.steps)
+    percent = (200 * state.succeeded + total) // (2 * total)
+    if state.succeeded < total:
+        percent = min(percent, 99)
+    return Progress(completed=state.succeeded, total=total, percent=percent)
+
+
+def _label(state: RunState, status: RunStatus, position: int) -> str:
+    title = state.plan.steps[position].title
+    match status:
+        case "completed":
+            return "Completed"
+        case "failed":
+            return f"Failed: {state.ending.message}" if state.ending is not None else "Failed"
+        case "cancelled":
+            return "Cancelled"
+        case "cancelling":
+            return "Cancelling" if state.ending is None or state.ending.outcome == "cancelled" else "Stopping"
+        case "blocked" if not state.open:
+            return f"{title}: waiting for a decision"
+        case _:
+            pass
+    step = state.steps[position]
+    if step.status == "retry_scheduled":
+        return f"{title}: trying again, attempt {step.attempt}"
+    if step.status == "reconciling":
+        return f"{title}: asking the provider what became of it"
+    return title
+
+
+def _failure(state: RunState) -> Failure | None:
+    """Why the run failed or is blocked, told so that lost execution and bad content differ (G08)."""
+    ending = state.ending
+    if ending is not None:
+        if ending.outcome != "failed":
+            return None
+        return Failure(
+            error_class=ending.error_class,
+            origin=ending.origin,
+            step=ending.step,
+            attempt=ending.attempt,
+            message=ending.message,
+            inputs_intact=ending.origin in ("infrastructure", "provider"),
+            money=_money(state),
+        )
+    if not state.blockers:
+        return None
+    first = blockers_of(state)[0]
+    if first.step is None:
+        details = "; ".join(f"{name}: {text}" for name, text in first.details.items())
+        return Failure(
+            error_class=first.type,
+            origin="infrastructure",
+            step=None,
+            attempt=None,
+            message=f"the whole run waits ({details})",
+            inputs_intact=True,
+            money=_money(state),
+        )
+    step = state.steps[state.plan.position[first.step]]
+    origin = step.error_origin or "infrastructure"
+    return Failure(
+        error_class=step.error_class or first.type,
+        origin=origin,
+        step=first.step,
+        attempt=first.attempt,
+        message=step.error_message or first.type,
+        inputs_intact=origin in ("infrastructure", "provider"),
+        money=_money(state),
+    )
+
+
+def _money(state: RunState) -> str:
+    if state.charged == 0:
+        return "Nothing was charged."
+    if state.refunded == 0:
+        kept = "" if state.terminal else " while the outcome is open"
+        return f"{state.charged} credits were charged, none were given back{kept}."
+    return f"{state.charged} credits were charged, {state.refunded} were given back."
