@@ -63,11 +63,15 @@ class Picture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Scene(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One shot: what is seen, the words shown over it and up to two short call-outs."""
+    """One shot: what is seen, the words shown over it and up to two short call-outs.
+
+    `shows_product` false keeps the brief's product picture to the closing card, when the shot draws its own.
+    """
 
     prompt: str
     line: str = ""
     call_outs: tuple[str, ...] = ()
+    shows_product: bool = True
 
 
 class ClosingCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

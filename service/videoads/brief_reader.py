@@ -186,7 +186,12 @@ class BriefReader:
         if not isinstance(call_outs, list) or len(call_outs) > 2:
             self._say(f"{pointer}/call_outs", "not a list of at most two texts", "give [], one or two texts")
             call_outs = []
+        shows_product = members.get("shows_product", True)
+        if not isinstance(shows_product, bool):
+            self._say(f"{pointer}/shows_product", f"{_json_kind(shows_product)}", "give true or false")
+            shows_product = True
         return Scene(
+            shows_product=shows_product,
             prompt=prompt,
             line=self._text(members, pointer, "line", 56, required=False),
             call_outs=tuple(

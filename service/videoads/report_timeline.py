@@ -41,9 +41,7 @@ def timeline_svg(steps: Sequence[Row], attempts: Sequence[Row]) -> str:
     place = {key: index for index, key in enumerate(lanes)}
     height = LANE * len(lanes) + 34
     words = f"Timeline of {len(lanes)} steps over {span:.1f} seconds"
-    parts = [
-        f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{_text(words)}">'
-    ]
+    parts = [f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{_text(words)}">']
     for tick in range(TICKS + 1):
         at = LABEL_WIDTH + room * tick / TICKS
         anchor = "end" if tick == TICKS else "middle"

@@ -55,6 +55,7 @@ class ScriptShot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     kicker: str
     call_outs: tuple[str, ...]
+    shows_product: bool
 
 
 class Phrase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -176,6 +177,7 @@ def _shots(brief: Brief, lengths: tuple[int, ...], seed: int) -> tuple[ScriptSho
                 title=brief.headline if first else scene.line,
                 kicker=scene.line if first else "",
                 call_outs=scene.call_outs,
+                shows_product=scene.shows_product,
             )
         )
         start += length * FRAMES_PER_BAR

@@ -89,6 +89,8 @@ def compose(script: Script, media: MediaKeys, timings: Timings | None) -> Compos
     setter = _Setter(script, output, style)
     card_start = script.card.start_frame
     cuts = (*(shot.start_frame for shot in script.shots[1:]), card_start)
+    titles = tuple(setter.title(shot, index, media) for index, shot in enumerate(script.shots))
+    above = [setter.safe.y if title is None else title.block.box.bottom for title in titles]
     composition = Composition(
         version=1,
         product=script.product,
@@ -100,10 +102,12 @@ def compose(script: Script, media: MediaKeys, timings: Timings | None) -> Compos
             Shot(shot.key, key, shot.start_frame, shot.frames, style.transition if index else "cut")
             for index, (shot, key) in enumerate(zip(script.shots, media.clips, strict=True))
         ),
-        titles=tuple(
-            t for i, shot in enumerate(script.shots) if (t := setter.title(shot, i, media)) is not None
+        titles=tuple(title for title in titles if title is not None),
+        call_outs=tuple(
+            call_out
+            for index, shot in enumerate(script.shots)
+            for call_out in setter.call_outs(shot, index, media, above[index])
         ),
-        call_outs=tuple(c for i, shot in enumerate(script.shots) for c in setter.call_outs(shot, i, media)),
         captions=setter.captions(timings),
         logo=None if media.logo is None else Logo(media.logo, setter.logo_box(), 0, card_start),
         card=setter.card(media),
@@ -157,16 +161,31 @@ class _Setter:
         except TextDoesNotFit as error:
             raise CompositionError(pointer, str(error), "use fewer or shorter words") from error
 
+    def _card_words(
+        self, pointer: str, text: str, box: Box, largest: int, key: str, **kind: object
+    ) -> TextBlock:
+        """Set a text of the card on one line if it then stays nearly as large, else on two."""
+        if key in ("tagline", "offer"):
+            for size in (largest, largest * 9 // 10, largest * 8 // 10):
+                try:
+                    sizes = (self.px(size), self.px(size))
+                    options = {"lines_max": 1, "leading_percent": 118, "align": "centre", **kind}
+                    return fit(text, within=box, sizes=sizes, **options)  # type: ignore[arg-type]  # as above
+                except TextDoesNotFit:
+                    continue
+        lines = 2 if key in ("tagline", "offer") else 1
+        return self.fit(pointer, text, box, largest, lines_max=lines, align="centre", **kind)
+
     def logo_box(self) -> Box:
         """The mark's place on the shots: top left of the safe area."""
-        return Box(self.safe.x, self.safe.y, self.px(116), self.px(66))
+        return Box(self.safe.x, self.safe.y, self.px(132), self.px(72))
 
     def title(self, shot: ScriptShot, index: int, media: MediaKeys) -> Title | None:
         """Set a shot's large words below the mark, the headline largest."""
         if not shot.title:
             return None
         safe = self.safe
-        top = safe.y + (self.px(66 + 24) if media.logo is not None else 0)
+        top = safe.y + (self.px(72 + 22) if media.logo is not None else 0)
         width = safe.width * 62 // 100 if self.landscape else safe.width
         pointer = "/headline" if index == 0 else f"/scenes/{index}/line"
         kicker = None
@@ -197,28 +216,37 @@ class _Setter:
             end_frame=shot.start_frame + shot.frames,
         )
 
-    def call_outs(self, shot: ScriptShot, index: int, media: MediaKeys) -> list[CallOut]:
-        """Place up to two labels, tied to the points the clip names or else to where a product stands."""
-        made = []
+    def call_outs(self, shot: ScriptShot, index: int, media: MediaKeys, above: int) -> list[CallOut]:
+        """Place up to two labels beside the points that the clip names, between title and captions."""
+        made: list[CallOut] = []
         width, height = self.output.width, self.output.height
-        places = ((0, 47, 40, 545), (1, 61, 62, 640))
         known = media.anchors[index] if index < len(media.anchors) else ()
-        for number, (text, (right, top, reach, point)) in enumerate(
-            zip(shot.call_outs, places, strict=False)
-        ):
-            pad = self.px(16)
-            area = Box(self.safe.x + pad, height * top // 100, self.safe.width * 46 // 100, self.px(70))
-            block = self.fit(f"/scenes/{index}/call_outs/{number}", text, area, 30, weight=650)
-            box_width = block.box.width + 2 * pad
-            x = self.safe.right - box_width if right else self.safe.x
-            ink = Box(x + pad, block.box.y, block.box.width, block.box.height)
-            block = msgspec.structs.replace(block, box=ink)
-            box = Box(x, ink.y - pad // 2, box_width, ink.height + 2 * (pad // 2))
-            start = shot.start_frame + 14 + 14 * number
-            end = shot.start_frame + shot.frames
-            anchor = known[number] if number < len(known) else Anchor(reach * 10, point)
+        usual = (Anchor(400, 540), Anchor(620, 640))
+        pad, gap = self.px(16), self.px(14)
+        lowest = self.caption_area().y - gap
+        for number, text in enumerate(shot.call_outs):
+            anchor = known[number] if number < len(known) else usual[number]
             point_x, point_y = width * anchor.x // 1000, height * anchor.y // 1000
-            made.append(CallOut(block, box, point_x, point_y, start, end))
+            area = Box(0, 0, self.safe.width * 48 // 100, self.px(70))
+            block = self.fit(f"/scenes/{index}/call_outs/{number}", text, area, 30, weight=650)
+            box_width, box_height = block.box.width + 2 * pad, block.box.height + 2 * (pad // 2)
+            right = number == 1
+            x = self.safe.right - box_width if right else self.safe.x
+            offsets = (-92, 92, -140, 140) if right else (84, -84, 140, -140)
+            tops = [point_y + offset * self.short // 720 - box_height // 2 for offset in offsets]
+            free = [
+                y
+                for y in tops
+                if y >= above + gap
+                and y + box_height <= lowest
+                and not any(Box(x, y, box_width, box_height).overlaps(other.box) for other in made)
+            ]
+            y = free[0] if free else min(max(tops[0], above + gap), lowest - box_height)
+            ink = Box(x + pad, y + pad // 2, block.box.width, block.box.height)
+            block = msgspec.structs.replace(block, box=ink)
+            box = Box(x, y, box_width, box_height)
+            start = shot.start_frame + 14 + 14 * number
+            made.append(CallOut(block, box, point_x, point_y, start, shot.start_frame + shot.frames))
         return made
 
     def captions(self, timings: Timings | None) -> tuple[Caption, ...]:
@@ -272,7 +300,7 @@ class _Setter:
             picture = Box(safe.x, safe.y, half, safe.height)
             column = Box(safe.x + half + self.px(20), safe.y, safe.width - half - self.px(20), safe.height)
         words = {
-            "name": ("/product", card.product, 92, self.style.title_face, self.style.title_weight),
+            "name": ("/product", card.product, 100, self.style.title_face, self.style.title_weight),
             "tagline": ("/tagline", card.tagline, 32, "grotesque", 450),
             "offer": ("/closing/offer", card.offer, 38, "grotesque", 700),
             "button": ("/closing/button", card.button, 38, "grotesque", 750),
@@ -284,22 +312,16 @@ class _Setter:
         for key, (pointer, text, largest, face, weight) in words.items():
             if text:
                 within = button_inner if key == "button" else inner
-                set_words[key] = self.fit(
-                    pointer,
-                    text,
-                    within,
-                    largest,
-                    face=face,
-                    weight=weight,
-                    lines_max=2 if key in ("tagline", "offer") else 1,
-                    align="centre",
+                set_words[key] = self._card_words(
+                    pointer, text, within, largest, key, face=face, weight=weight
                 )
         scale = 1 if not self.landscape else 2
         gaps = {"name": 6, "tagline": 0, "offer": 18, "button": 20, "address": 16}
         gaps = {key: self.px(gap) // scale for key, gap in gaps.items()}
         pad = self.px(20) // scale
         text_height = sum(block.box.height + gaps[key] for key, block in set_words.items()) + 2 * pad
-        logo_height = self.px(112) // scale if media.logo is not None else 0
+        logo_height = self.px(112 if media.product_picture is not None else 260) // scale
+        logo_height = logo_height if media.logo is not None else 0
         free = column.height - text_height - logo_height
         product_height = 0
         if media.product_picture is not None and not self.landscape:

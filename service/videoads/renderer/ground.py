@@ -107,7 +107,7 @@ class CardGround:
         """Window panes of clear sky, leaning."""
         width, height = image.size
         for number, (x, y, size) in enumerate(
-            ((0.08, 0.62, 0.5), (0.62, 0.08, 0.46), (0.55, 0.74, 0.34), (-0.1, 0.1, 0.3))
+            ((0.06, 0.66, 0.46), (0.66, 0.06, 0.44), (0.68, 0.78, 0.40), (-0.12, 0.12, 0.34))
         ):
             side = size * width
             left, top = x * width, y * height

@@ -18,8 +18,8 @@ from videoads.renderer.lettering.metrics import baselines, text_width
 
 __all__ = ["Band", "Button", "Clip", "Disc", "DrawItem", "Ground", "Mark", "Plate", "Rule", "Words", "layout"]
 
-Colour = Literal["over", "under", "ink", "surface", "accent", "on_accent"]
-"""`over` is words on a picture and `under` the shade beneath them; the others are the palette's."""
+Colour = Literal["over", "under", "ink", "surface", "bright", "accent", "on_accent"]
+"""`over` is words on a picture and `under` the shade beneath them, `bright` the lighter of ink and surface."""
 
 WHIP_OUT_FRAMES = 3
 WHIP_IN_FRAMES = 5
@@ -251,8 +251,8 @@ def _call_out(call_out: CallOut, frame: int, unit: int) -> list[DrawItem]:
     to_x = call_out.point_x + round((near - call_out.point_x) * grown)
     to_y = call_out.point_y + round((middle - call_out.point_y) * grown)
     items: list[DrawItem] = [
-        Rule(call_out.point_x, call_out.point_y, to_x, to_y, max(1, unit // 240), "surface", opacity),
-        Disc(call_out.point_x, call_out.point_y, radius * 2, "surface", opacity * 2 // 5),
+        Rule(call_out.point_x, call_out.point_y, to_x, to_y, max(1, unit // 240), "bright", opacity),
+        Disc(call_out.point_x, call_out.point_y, radius * 2, "bright", opacity * 2 // 5),
         Disc(call_out.point_x, call_out.point_y, radius, "accent", opacity),
     ]
     shown = _ease_out((since - 5) / 9)
@@ -280,6 +280,11 @@ def _card(composition: Composition, card: Card, frame: int) -> list[DrawItem]:
         breath = 1 + 0.03 * math.sin(at / BEAT_FRAMES * math.pi / 2)
         radius = round(4 * min(centre.width, centre.height) * 0.56 * grown * breath)
         x, y = centre.x + centre.width // 2, centre.y + centre.height // 2
+        beat = (at % BEAT_FRAMES) / BEAT_FRAMES
+        if at >= 2 * BEAT_FRAMES:  # a ring leaves the disc on every beat, like a drop in a cup
+            items.append(
+                Disc(x, y, round(radius * (1.16 + 0.34 * _ease_out(beat))), "accent", round(30 * (1 - beat)))
+            )
         items.append(Disc(x, y, radius * 118 // 100, "accent", 26))
         items.append(Disc(x, y, radius, "accent", 44))
     if card.product_picture is not None and frame >= card.product_frame:

@@ -14,7 +14,7 @@ from typing import assert_never
 from PIL import Image, ImageChops, ImageDraw
 
 from videoads.renderer.clips import ClipReader
-from videoads.renderer.colours import Rgb, readable_on, rgb
+from videoads.renderer.colours import Rgb, luminance, readable_on, rgb
 from videoads.renderer.composition import Box, Composition
 from videoads.renderer.drawn_logo import DrawnLogo, picture_fitted
 from videoads.renderer.ground import CardGround
@@ -49,6 +49,7 @@ class Painter:
         self._colours: dict[str, Rgb] = {
             "ink": self._ink,
             "surface": surface,
+            "bright": max(surface, ink, key=luminance),
             "accent": accent,
             "on_accent": readable_on(accent, (surface, ink)),
         }
@@ -179,17 +180,18 @@ class Painter:
         if not shading.strength:
             return
         if item.group not in self._bands:
-            feather = max(2, canvas.height // 11)
-            core = item.box.height + canvas.height // 40
-            mask = Image.new("L", (1, core + 2 * feather), 255)
-            for row in range(feather):
-                share = (row + 1) / (feather + 1)
-                value = round(255 * share * share * (3 - 2 * share))
-                mask.putpixel((0, row), value)
-                mask.putpixel((0, mask.height - 1 - row), value)
+            # From the picture's upper edge to the words, then fading out slowly: a shadow, not a stripe.
+            feather = max(2, canvas.height // 6)
+            core = item.box.bottom + canvas.height // 160
+            mask = Image.new("L", (1, core + feather), 255)
+            for row in range(core + feather):
+                if row >= core:
+                    share = 1 - (row - core + 1) / (feather + 1)
+                    mask.putpixel((0, row), round(255 * share * share * (3 - 2 * share)))
+                elif row < item.box.y:
+                    mask.putpixel((0, row), 205 + 50 * row // item.box.y)
             mask = mask.point([value * shading.strength // 255 for value in range(256)])
-            top = item.box.y - canvas.height // 80 - feather
-            self._bands[item.group] = (top, mask.resize((item.box.width, mask.height)))
+            self._bands[item.group] = (0, mask.resize((item.box.width, mask.height)))
         top, mask = self._bands[item.group]
         canvas.paste(shading.under, (item.box.x, top), _dimmed(mask, item.opacity))
 

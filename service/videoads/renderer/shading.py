@@ -25,6 +25,9 @@ MARGIN = 0.9
 """Asked for above the minimum: compression softens edges, and not every frame is looked at."""
 
 STRENGTHS = (0, 36, 64, 92, 116, 140, 160, 180, 200, 216, 232, 244)
+DARK_WORDS_BIAS = {"warm-editorial": -70, "bold-dark": -140, "clean-service": 130}
+"""How much stronger a shade may be for dark words on a light veil than for light words on a dark one."""
+
 EXTREME_PERCENT = 1.0
 """Single glints do not decide."""
 
@@ -60,11 +63,12 @@ def measure_shading(
             crop = image.crop((box.x, box.y, box.right, box.bottom)).reduce(2)
             pixels[group].append(np.asarray(crop, dtype=np.float32).reshape(-1, 3))
     shadings = {}
+    preference = DARK_WORDS_BIAS[composition.style]
     for group, samples in pixels.items():
         seen = np.concatenate(samples)
-        light_words = _least(seen, words=light, shade=dark)
+        light_words = _least(seen, words=light, shade=_tinted(seen, dark))
         dark_words = _least(seen, words=dark, shade=light)
-        calmer = dark_words.strength + 60 < light_words.strength
+        calmer = dark_words.strength < light_words.strength + preference
         shadings[group] = dark_words if calmer and group.startswith("title") else light_words
     captions = [group for group in shadings if group.startswith("caption")]
     if captions:
@@ -104,6 +108,18 @@ def _locate(composition: Composition, frame: int) -> tuple[int, int]:
         if frame < shot.start_frame + shot.frames:
             return index, max(0, frame - shot.start_frame)
     return len(composition.shots) - 1, composition.shots[-1].frames - 1
+
+
+def _tinted(pixels: NDArray[np.float32], dark: Rgb) -> Rgb:
+    """Give the dark shade the hue of the picture beneath, so that it looks like shadow and not like paint."""
+    mean = pixels.mean(axis=0)
+    scale = min(0.34, 58.0 / max(1.0, float(mean.max())))
+    rich = mean * (mean / max(1.0, float(mean.max()))) ** 0.7
+    red, green, blue = (
+        round(0.8 * float(part) * scale + 0.2 * base) for part, base in zip(rich, dark, strict=True)
+    )
+    tinted = (red, green, blue)
+    return tinted if luminance(tinted) < 0.03 else dark
 
 
 def _least(pixels: NDArray[np.float32], *, words: Rgb, shade: Rgb) -> Shading:

@@ -137,7 +137,7 @@ def shot_requests(script: Script, product_picture: Path | None) -> list[ShotRequ
             height=script.height,
             seed=shot.seed,
             palette=palette,
-            product_picture=None if product_picture is None else str(product_picture),
+            product_picture=str(product_picture) if product_picture and shot.shows_product else None,
             title=script.product,
         )
         for shot in script.shots
