@@ -6,7 +6,9 @@ Nothing here waits by the clock: a test asks the control plane to answer when so
 import asyncio
 import json
 import os
+import secrets
 import signal
+import ssl
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,11 +21,18 @@ from videoads.providers.witness import WitnessLine, read_witness
 
 SERVICE = Path(__file__).parents[2] / "service"
 QUICK_MAKER = Path(__file__).parents[1] / "contract" / "providers" / "quick_maker.py"
+# Plain HTTP on this machine: loading the certificate list would be most of a test's time.
+NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+COUNTS = ("requests", "creates", "accepted", "cost")
 KINDS = ("clip", "still", "voice", "music", "film")
 
 
 class ProviderBench:
-    """The providers under test, with what a test orders from them."""
+    """The providers under test, with what a test orders from them.
+
+    Several benches may stand before the same running program, one after another: each counts from its own
+    beginning and its tokens are its own.
+    """
 
     def __init__(self, data: Path, *, arguments: Sequence[str] = (), real_media: bool = False) -> None:
         self.data = data
@@ -34,7 +43,10 @@ class ProviderBench:
             recipes.write_text(json.dumps({kind: command for kind in KINDS}))
             self._arguments += ["--recipes", str(recipes)]
         self.running: SyntheticProviders | None = None
-        self._control = httpx2.AsyncClient(trust_env=False, timeout=60)
+        self._name = secrets.token_hex(4)
+        self._lines_before = 0
+        self._stats_before: dict[str, dict[str, int]] = {}
+        self._control = httpx2.AsyncClient(trust_env=False, timeout=60, verify=NOBODY)
 
     @property
     def base_url(self) -> str:
@@ -43,6 +55,24 @@ class ProviderBench:
 
     async def start(self) -> None:
         self.running = await start_providers(self.data, arguments=self._arguments, import_path=SERVICE)
+
+    async def begin(self) -> None:
+        """Take over a running program: no rules, nothing forgotten, counts from here."""
+        await self.start()
+        await self.control("DELETE", "rules")
+        await self.control("POST", "mode", {"amnesiac": []})
+        self._lines_before = len(read_witness(self.data / "witness.ndjson"))
+        self._stats_before = (await self.control("GET", "stats"))["providers"]
+
+    async def leave(self) -> None:
+        """Let everything that is held back end, so that the next one finds free slots."""
+        await self.control("POST", "release", {"token": "*"})
+        await self.wait(settled=True)
+        await self._control.aclose()
+
+    def token(self, number: object = 1) -> str:
+        """A token that no other bench uses."""
+        return f"{self._name}-{number}"
 
     async def kill(self) -> None:
         """kill -9, as a power cut would."""
@@ -76,7 +106,9 @@ class ProviderBench:
 
     async def wait(self, **conditions: Any) -> None:
         """Return when it has happened."""
-        answer = await self.control("POST", "wait", {"timeout_seconds": 50, **conditions})
+        before = self._stats_before.get(conditions.get("style", ""), {})
+        counted = {name: count + before.get(name, 0) for name, count in conditions.items() if name in COUNTS}
+        answer = await self.control("POST", "wait", {"timeout_seconds": 50, **conditions, **counted})
         assert answer["held"], f"never happened: {conditions}; {await self.control('GET', 'jobs')}"
 
     async def release(self, token: str) -> None:
@@ -84,10 +116,14 @@ class ProviderBench:
 
     async def numbers(self, style: str) -> dict[str, Any]:
         stats = await self.control("GET", "stats")
-        return dict(stats["providers"][style])
+        before = self._stats_before.get(style, {})
+        return {
+            name: number - (before.get(name, 0) if name in COUNTS else 0)
+            for name, number in stats["providers"][style].items()
+        }
 
     def witness(self) -> list[WitnessLine]:
-        return read_witness(self.data / "witness.ndjson")
+        return read_witness(self.data / "witness.ndjson")[self._lines_before :]
 
     def creates(self, token: str) -> list[WitnessLine]:
         return [line for line in self.witness() if line.request == "create" and line.token == token]

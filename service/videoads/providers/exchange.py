@@ -7,6 +7,7 @@ or netrc from the environment. What an answer *means* is left to each provider's
 import asyncio
 import hashlib
 import os
+import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,7 +94,10 @@ class Exchange:
             trust_env=False,
             follow_redirects=False,
             transport=httpx2.AsyncHTTPTransport(
-                retries=0, trust_env=False, limits=httpx2.Limits(max_keepalive_connections=0)
+                verify=_trust(base_url),
+                retries=0,
+                trust_env=False,
+                limits=httpx2.Limits(max_keepalive_connections=0),
             ),
         )
 
@@ -188,6 +192,14 @@ class Exchange:
             )
         partial.replace(target)
         return Fetched(path=target, size_bytes=size, sha256=digest.hexdigest(), media_type=media_type)
+
+
+def _trust(base_url: str) -> ssl.SSLContext:
+    """Whose certificates count. Loading the list takes longer than a call on this machine, and plain HTTP,
+    which never follows a redirect, has no use for it; an empty list trusts nobody."""
+    if base_url.startswith("http://"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 class _AnswerTooLarge(Exception):

@@ -4,6 +4,7 @@ They are started in a session of their own: whatever kills the service does not 
 """
 
 import asyncio
+import http.client
 import os
 import signal
 import sys
@@ -11,9 +12,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import httpx2
 import msgspec
 
+ASK_SECONDS_MAX = 2.0
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 15.0
 LOOK_SECONDS = 0.05
@@ -83,16 +84,11 @@ async def find_providers(data: Path) -> SyntheticProviders | None:
         os.kill(owner, 0)
     except (OSError, ValueError):
         return None
-    base_url = f"http://127.0.0.1:{port}"
-    async with httpx2.AsyncClient(trust_env=False, timeout=2.0) as client:
-        try:
-            health = msgspec.json.decode((await client.get(f"{base_url}/control/health")).content)
-        except (httpx2.HTTPError, msgspec.DecodeError):
-            return None
+    health = await asyncio.to_thread(_health, port)
     if not isinstance(health, dict) or health.get("pid") != owner:
         # The port or the number belongs to another process by now.
         return None
-    return SyntheticProviders(base_url=base_url, data=data, pid=owner)
+    return SyntheticProviders(base_url=f"http://127.0.0.1:{port}", data=data, pid=owner)
 
 
 async def stop_providers(providers: SyntheticProviders) -> None:
@@ -106,6 +102,18 @@ async def stop_providers(providers: SyntheticProviders) -> None:
             os.kill(providers.pid, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def _health(port: int) -> object:
+    """What the program says of itself, or None. The standard library asks: no proxy, no certificates."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ASK_SECONDS_MAX)
+    try:
+        connection.request("GET", "/control/health")
+        return msgspec.json.decode(connection.getresponse().read())
+    except (OSError, http.client.HTTPException, msgspec.DecodeError):
+        return None
+    finally:
+        connection.close()
 
 
 def _runs(pid: int) -> bool:

@@ -64,10 +64,10 @@ async def test_a_submit_ends_in_media_whose_digest_is_the_announced_one(
 ) -> None:
     client = getattr(clients, style)
 
-    outcome = await client.submit(request(style), "run-step-1", soon)
+    outcome = await client.submit(request(style), bench.token(), soon)
 
     assert isinstance(outcome, Completed if style in HELD else Accepted), outcome
-    await bench.wait(style=style, token="run-step-1", state="succeeded")
+    await bench.wait(style=style, token=bench.token(), state="succeeded")
     polled = await client.poll(outcome.ref)
     assert isinstance(polled, Succeeded) and polled.report["words"] == ["ä", "€"], polled
     fetched = await client.fetch(outcome.ref, tmp_path / "media", size_bytes_max=SIZE_MAX)
@@ -85,14 +85,14 @@ async def test_a_repeated_create_is_a_second_job_and_a_second_cost(
 ) -> None:
     client = getattr(clients, style)
 
-    first = await client.submit(request(style), "same-token", soon)
-    second = await client.submit(request(style), "same-token", soon)
+    first = await client.submit(request(style), bench.token(), soon)
+    second = await client.submit(request(style), bench.token(), soon)
 
     assert first.ref != second.ref
-    lines = bench.creates("same-token")
+    lines = bench.creates(bench.token())
     assert [line.accepted for line in lines] == [True, True]
     assert (await bench.numbers(style))["cost"] == 2 * lines[0].cost > 0
-    found = await client.reconcile("same-token")
+    found = await client.reconcile(bench.token())
     assert isinstance(found, Found) and (found.ref, found.jobs) == (first.ref, 2)
 
 
@@ -104,14 +104,14 @@ async def test_an_accepted_job_whose_answer_is_spoilt_is_unknown_witnessed_and_f
     await bench.order(fault, style=style)
     client = getattr(clients, style)
 
-    outcome = await client.submit(request(style), "t-1", soon)
+    outcome = await client.submit(request(style), bench.token(), soon)
 
     assert isinstance(outcome, Unknown), outcome
-    (line,) = bench.creates("t-1")
+    (line,) = bench.creates(bench.token())
     assert line.accepted and line.cost > 0 and fault in line.note
-    found = await client.reconcile("t-1")
+    found = await client.reconcile(bench.token())
     assert isinstance(found, Found) and (found.ref, found.jobs) == (line.job, 1)
-    await bench.wait(style=style, token="t-1", state="succeeded")
+    await bench.wait(style=style, token=bench.token(), state="succeeded")
     assert isinstance(await client.poll(found.ref), Succeeded)
 
 
@@ -122,20 +122,19 @@ async def test_a_lost_request_is_as_unknown_as_a_lost_answer_and_is_authoritativ
     await bench.order("lose_request", style=style)
     client = getattr(clients, style)
 
-    outcome = await client.submit(request(style), "t-1", soon)
+    outcome = await client.submit(request(style), bench.token(), soon)
 
     assert isinstance(outcome, Unknown), outcome
-    assert [line.accepted for line in bench.creates("t-1")] == [False]
-    not_found = await client.reconcile("t-1")
+    assert [line.accepted for line in bench.creates(bench.token())] == [False]
+    not_found = await client.reconcile(bench.token())
     assert isinstance(not_found, NotFound) and not_found.authoritative
 
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_a_refused_connection_is_rejected_with_nothing_sent(
-    style: str, bench: ProviderBench, clients: Any, soon: datetime
+    style: str, nobody: Any, soon: datetime
 ) -> None:
-    await bench.kill()
-    client = getattr(clients, style)
+    client = getattr(nobody, style)
 
     outcome = await client.submit(request(style), "t-1", soon)
 
@@ -147,7 +146,9 @@ async def test_a_refused_connection_is_rejected_with_nothing_sent(
 
 
 async def test_a_deadline_that_has_passed_sends_nothing(bench: ProviderBench, clients: Any) -> None:
-    outcome = await clients.clips.submit(request("clips"), "t-1", datetime.now(UTC) - timedelta(seconds=1))
+    outcome = await clients.clips.submit(
+        request("clips"), bench.token(), datetime.now(UTC) - timedelta(seconds=1)
+    )
 
     assert isinstance(outcome, Rejected) and outcome.nothing_sent
     assert outcome.error is ErrorClass.TIMEOUT
@@ -161,10 +162,10 @@ async def test_a_deadline_met_while_the_answer_is_held_is_unknown_and_found(
     await bench.order("hold_response", style=style)
     client = getattr(clients, style)
 
-    outcome = await client.submit(request(style), "t-1", datetime.now(UTC) + timedelta(seconds=0.5))
+    outcome = await client.submit(request(style), bench.token(), datetime.now(UTC) + timedelta(seconds=0.5))
 
     assert isinstance(outcome, Unknown), outcome
-    assert isinstance(await client.reconcile("t-1"), Found)
+    assert isinstance(await client.reconcile(bench.token()), Found)
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -175,12 +176,12 @@ async def test_a_429_is_throttled_until_the_time_asked_for_and_made_no_job(
     client = getattr(clients, style)
     before = datetime.now(UTC)
 
-    outcome = await client.submit(request(style), "t-1", soon)
+    outcome = await client.submit(request(style), bench.token(), soon)
 
     assert isinstance(outcome, Throttled), outcome
     assert timedelta(seconds=6) < outcome.retry_at - before < timedelta(seconds=9)
-    assert [line.accepted for line in bench.creates("t-1")] == [False]
-    assert isinstance(await client.submit(request(style), "t-1", soon), Accepted | Completed)
+    assert [line.accepted for line in bench.creates(bench.token())] == [False]
+    assert isinstance(await client.submit(request(style), bench.token(), soon), Accepted | Completed)
 
 
 async def test_slots_are_held_until_a_job_ends_and_the_next_create_is_throttled(
@@ -190,12 +191,12 @@ async def test_slots_are_held_until_a_job_ends_and_the_next_create_is_throttled(
     limit = 8
     async with asyncio.TaskGroup() as group:
         held = [
-            group.create_task(clients.voice.submit(request("voice"), f"t-{number}", soon))
+            group.create_task(clients.voice.submit(request("voice"), bench.token(number), soon))
             for number in range(limit)
         ]
         await bench.wait(style="voice", accepted=limit)
 
-        outcome = await clients.voice.submit(request("voice"), "one-too-many", soon)
+        outcome = await clients.voice.submit(request("voice"), bench.token("one-too-many"), soon)
 
         assert isinstance(outcome, Throttled), outcome
         await bench.release("*")
@@ -211,9 +212,9 @@ async def test_every_certain_refusal_becomes_its_class(
 ) -> None:
     client = getattr(clients, style)
     for error in CERTAIN:
-        await bench.order("reject", error=error.value, style=style, token=f"t-{error}")
+        await bench.order("reject", error=error.value, style=style, token=bench.token(error))
 
-        outcome = await client.submit(request(style), f"t-{error}", soon)
+        outcome = await client.submit(request(style), bench.token(error), soon)
 
         assert isinstance(outcome, Rejected) and outcome.error is error, (error, outcome)
         assert not outcome.nothing_sent
@@ -225,9 +226,9 @@ async def test_a_server_error_that_promises_nothing_is_never_called_a_refusal(
 ) -> None:
     client = getattr(clients, style)
     for error in UNCERTAIN:
-        await bench.order("reject", error=error.value, style=style, token=f"t-{error}")
+        await bench.order("reject", error=error.value, style=style, token=bench.token(error))
 
-        outcome = await client.submit(request(style), f"t-{error}", soon)
+        outcome = await client.submit(request(style), bench.token(error), soon)
 
         assert isinstance(outcome, Unknown), (error, outcome)
 
@@ -239,7 +240,7 @@ async def test_every_failure_of_a_job_becomes_its_class_and_costs_nothing(
 ) -> None:
     client = getattr(clients, style)
     for error in ErrorClass:
-        token = f"t-{error}"
+        token = bench.token(error)
         await bench.order("fail", error=error.value, style=style, token=token)
 
         outcome = await client.submit(request(style), token, soon)
@@ -257,9 +258,9 @@ async def test_a_request_the_maker_refuses_is_invalid_input_with_the_makers_word
 ) -> None:
     client = getattr(clients, style)
 
-    outcome = await client.submit(request(style, "unmakeable"), "t-1", soon)
+    outcome = await client.submit(request(style, "unmakeable"), bench.token(), soon)
 
-    await bench.wait(style=style, token="t-1", state="failed")
+    await bench.wait(style=style, token=bench.token(), state="failed")
     failed = await client.poll(outcome.ref)
     assert isinstance(failed, Failed) and failed.error is ErrorClass.INVALID_INPUT
     assert failed.message == "/prompt: can not be drawn"
@@ -273,9 +274,9 @@ async def test_a_success_without_bytes_is_bad_output_and_leaves_no_file(
     await bench.order("empty", style=style)
     client = getattr(clients, style)
 
-    outcome = await client.submit(request(style), "t-1", soon)
+    outcome = await client.submit(request(style), bench.token(), soon)
 
-    await bench.wait(style=style, token="t-1", state="succeeded")
+    await bench.wait(style=style, token=bench.token(), state="succeeded")
     if style in HELD:
         assert isinstance(outcome, Rejected) and outcome.error is ErrorClass.BAD_OUTPUT, outcome
     fetched = await client.fetch(outcome.ref, tmp_path / "media", size_bytes_max=SIZE_MAX)
@@ -286,8 +287,8 @@ async def test_a_success_without_bytes_is_bad_output_and_leaves_no_file(
 async def test_media_larger_than_allowed_leaves_no_file(
     bench: ProviderBench, clients: Any, soon: datetime, tmp_path: Path
 ) -> None:
-    outcome = await clients.clips.submit(request("clips"), "t-1", soon)
-    await bench.wait(token="t-1", state="succeeded")
+    outcome = await clients.clips.submit(request("clips"), bench.token(), soon)
+    await bench.wait(token=bench.token(), state="succeeded")
     polled = await clients.clips.poll(outcome.ref)
 
     refused = await clients.clips.fetch(outcome.ref, tmp_path / "m", size_bytes_max=polled.size_bytes - 1)
@@ -302,7 +303,7 @@ async def test_a_poll_carries_the_providers_hint_and_an_unknown_reference_is_gon
     bench: ProviderBench, clients: Any, soon: datetime
 ) -> None:
     await bench.order("stall", style="clips")
-    outcome = await clients.clips.submit(request("clips"), "t-1", soon)
+    outcome = await clients.clips.submit(request("clips"), bench.token(), soon)
 
     assert isinstance(outcome, Accepted) and outcome.poll_after_seconds == 0.3
     assert await clients.clips.poll(outcome.ref) == Pending(poll_after_seconds=0.3)
@@ -313,10 +314,10 @@ async def test_a_poll_carries_the_providers_hint_and_an_unknown_reference_is_gon
 async def test_cancel_stops_an_open_task_and_is_too_late_for_an_ended_one(
     bench: ProviderBench, clients: Any, soon: datetime
 ) -> None:
-    await bench.order("stall", style="clips", token="t-1")
-    open_task = await clients.clips.submit(request("clips"), "t-1", soon)
-    ended_task = await clients.clips.submit(request("clips"), "t-2", soon)
-    await bench.wait(token="t-2", state="succeeded")
+    await bench.order("stall", style="clips", token=bench.token())
+    open_task = await clients.clips.submit(request("clips"), bench.token(), soon)
+    ended_task = await clients.clips.submit(request("clips"), bench.token(2), soon)
+    await bench.wait(token=bench.token(2), state="succeeded")
 
     assert await clients.clips.cancel(open_task.ref) == Stopped(cost=0)
     assert isinstance(await clients.clips.cancel(ended_task.ref), TooLate)
@@ -337,8 +338,8 @@ async def test_an_uploaded_input_may_be_named_and_an_unknown_one_is_refused(
         named = {"media": {"shot-1": sha256}} if style == "render" else {"product_picture_sha256": sha256}
         return {**request(style), **named}
 
-    assert isinstance(await client.submit(with_input(digest), "t-1", soon), Accepted)
-    refused = await client.submit(with_input("0" * 64), "t-2", soon)
+    assert isinstance(await client.submit(with_input(digest), bench.token(), soon), Accepted)
+    refused = await client.submit(with_input("0" * 64), bench.token(2), soon)
     assert isinstance(refused, Rejected) and "no such upload" in refused.message
     assert await client.upload(tmp_path / "input") == digest
 
@@ -359,7 +360,7 @@ async def test_the_environments_proxy_is_never_asked(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     client = ClipsClient(bench.base_url)
 
-    outcome = await client.submit(request("clips"), "t-1", soon)
+    outcome = await client.submit(request("clips"), bench.token(), soon)
 
     await client.close()
     assert isinstance(outcome, Accepted)

@@ -41,58 +41,58 @@ async def running(data: Path, *arguments: str) -> AsyncIterator[ProviderBench]:
 
 @pytest.mark.parametrize("style", list(REQUESTS))
 async def test_a_kill_with_a_job_open_loses_nothing_and_repeats_nothing(
-    style: str, bench: ProviderBench, clients: Any, soon: datetime
+    style: str, own_bench: ProviderBench, own_clients: Any, soon: datetime
 ) -> None:
-    await bench.order("stall", style=style)
-    client = getattr(clients, style)
+    await own_bench.order("stall", style=style)
+    client = getattr(own_clients, style)
     async with asyncio.TaskGroup() as group:
         submit = group.create_task(client.submit(REQUESTS[style], "t-1", soon))
-        await bench.wait(style=style, accepted=1)
+        await own_bench.wait(style=style, accepted=1)
         if style not in ("voice", "music"):
             await submit
 
-        address = bench.base_url
-        await bench.kill()
-        await bench.start()
+        address = own_bench.base_url
+        await own_bench.kill()
+        await own_bench.start()
 
-    assert bench.base_url == address
+    assert own_bench.base_url == address
     assert isinstance(submit.result(), Unknown if style in ("voice", "music") else Accepted)
     found = await client.reconcile("t-1")
     assert isinstance(found, Found)
-    await bench.release("t-1")
-    await bench.wait(style=style, token="t-1", state="succeeded")
+    await own_bench.release("t-1")
+    await own_bench.wait(style=style, token="t-1", state="succeeded")
     assert isinstance(await client.poll(found.ref), Succeeded)
-    verdict = judge(bench.witness())
+    verdict = judge(own_bench.witness())
     assert (verdict.accepted, verdict.repeated) == (1, {})
-    assert (await bench.numbers(style))["accepted"] == 1
+    assert (await own_bench.numbers(style))["accepted"] == 1
 
 
 async def test_a_job_on_disk_whose_witness_line_was_cut_off_is_witnessed_at_the_restart(
-    bench: ProviderBench, clients: Any, soon: datetime
+    own_bench: ProviderBench, own_clients: Any, soon: datetime
 ) -> None:
-    await clients.clips.submit(REQUESTS["clips"], "t-1", soon)
-    await bench.kill()
-    witness = bench.data / "witness.ndjson"
+    await own_clients.clips.submit(REQUESTS["clips"], "t-1", soon)
+    await own_bench.kill()
+    witness = own_bench.data / "witness.ndjson"
     witness.write_bytes(witness.read_bytes()[:-5])
-    assert bench.witness() == []
+    assert own_bench.witness() == []
 
-    await bench.start()
+    await own_bench.start()
 
-    (line,) = bench.creates("t-1")
+    (line,) = own_bench.creates("t-1")
     assert line.accepted and line.note == "recovered after a kill"
 
 
 async def test_the_witness_line_is_on_disk_although_the_answer_was_lost(
-    bench: ProviderBench, clients: Any, soon: datetime
+    own_bench: ProviderBench, own_clients: Any, soon: datetime
 ) -> None:
     """The line is read after a kill that follows the lost answer at once: it was not waiting in memory."""
-    await bench.order("lose_response", style="clips")
+    await own_bench.order("lose_response", style="clips")
 
-    outcome = await clients.clips.submit(REQUESTS["clips"], "t-1", soon)
-    await bench.kill()
+    outcome = await own_clients.clips.submit(REQUESTS["clips"], "t-1", soon)
+    await own_bench.kill()
 
     assert isinstance(outcome, Unknown)
-    assert [line.accepted for line in bench.creates("t-1")] == [True]
+    assert [line.accepted for line in own_bench.creates("t-1")] == [True]
 
 
 async def test_a_witness_line_is_synced_before_the_answer_leaves(tmp_path: Path, soon: datetime) -> None:
@@ -128,12 +128,12 @@ async def test_an_amnesiac_provider_makes_reconcile_impossible(
     style: str, bench: ProviderBench, clients: Any, soon: datetime
 ) -> None:
     client = getattr(clients, style)
-    await client.submit(REQUESTS[style], "t-1", soon)
-    assert isinstance(await client.reconcile("t-1"), Found)
+    await client.submit(REQUESTS[style], bench.token(), soon)
+    assert isinstance(await client.reconcile(bench.token()), Found)
 
     await bench.control("POST", "mode", {"amnesiac": [style]})
 
-    assert isinstance(await client.reconcile("t-1"), Impossible)
+    assert isinstance(await client.reconcile(bench.token()), Impossible)
 
 
 async def test_the_amnesiac_profile_offers_no_look_up_and_still_works(tmp_path: Path, soon: datetime) -> None:
@@ -153,51 +153,51 @@ async def test_each_content_fails_once_at_its_own_time_and_succeeds_when_repeate
 ) -> None:
     await bench.order("fail", style="stills", seconds=10.0, spread=True, once_per_content=True)
     shots = [{"shot": {**SHOT, "seed": seed}} for seed in range(12)]
-    first = [await clients.stills.submit(shot, f"s{n}-1", soon) for n, shot in enumerate(shots)]
+    first = [await clients.stills.submit(shot, bench.token(f"{n}-1"), soon) for n, shot in enumerate(shots)]
     for number in range(len(shots)):
-        await bench.wait(token=f"s{number}-1", state="failed")
+        await bench.wait(token=bench.token(f"{number}-1"), state="failed")
 
-    second = [await clients.stills.submit(shot, f"s{n}-2", soon) for n, shot in enumerate(shots)]
+    second = [await clients.stills.submit(shot, bench.token(f"{n}-2"), soon) for n, shot in enumerate(shots)]
 
     for number in range(len(shots)):
-        await bench.wait(token=f"s{number}-2", state="succeeded")
+        await bench.wait(token=bench.token(f"{number}-2"), state="succeeded")
     assert all(isinstance(outcome, Accepted) for outcome in first + second)
-    verdict = judge(bench.witness(), group_of=lambda token: token.split("-")[0])
+    verdict = judge(bench.witness(), group_of=lambda token: token.rpartition("-")[0])
     assert verdict.accepted == 24 and set(verdict.repeated.values()) == {2}
     assert verdict.open_jobs_max["stills"] <= 12
 
 
-async def test_rules_survive_a_kill(bench: ProviderBench, clients: Any, soon: datetime) -> None:
-    await bench.order("reject", error="auth", style="clips", nth=[2])
-    assert isinstance(await clients.clips.submit(REQUESTS["clips"], "t-1", soon), Accepted)
+async def test_rules_survive_a_kill(own_bench: ProviderBench, own_clients: Any, soon: datetime) -> None:
+    await own_bench.order("reject", error="auth", style="clips", nth=[2])
+    assert isinstance(await own_clients.clips.submit(REQUESTS["clips"], "t-1", soon), Accepted)
 
-    await bench.kill()
-    await bench.start()
+    await own_bench.kill()
+    await own_bench.start()
 
-    assert isinstance(await clients.clips.submit(REQUESTS["clips"], "t-2", soon), Rejected)
+    assert isinstance(await own_clients.clips.submit(REQUESTS["clips"], "t-2", soon), Rejected)
 
 
 async def test_a_client_that_hangs_up_does_not_stop_the_work(
     bench: ProviderBench, clients: Any, soon: datetime
 ) -> None:
     await bench.order("stall", style="music")
-    submit = asyncio.create_task(clients.music.submit(REQUESTS["music"], "t-1", soon))
+    submit = asyncio.create_task(clients.music.submit(REQUESTS["music"], bench.token(), soon))
     await bench.wait(style="music", accepted=1)
     submit.cancel()
     with pytest.raises(asyncio.CancelledError):
         await submit
 
-    await bench.release("t-1")
+    await bench.release(bench.token())
 
-    await bench.wait(style="music", token="t-1", state="succeeded")
-    assert isinstance(await clients.music.reconcile("t-1"), Found)
+    await bench.wait(style="music", token=bench.token(), state="succeeded")
+    assert isinstance(await clients.music.reconcile(bench.token()), Found)
 
 
-async def test_a_second_program_on_the_same_data_says_who_holds_it(bench: ProviderBench) -> None:
-    assert bench.running is not None
+async def test_a_second_program_on_the_same_data_says_who_holds_it(own_bench: ProviderBench) -> None:
+    assert own_bench.running is not None
     refused = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "videoads.providers.synthetic", "--data", str(bench.data)],
+        [sys.executable, "-m", "videoads.providers.synthetic", "--data", str(own_bench.data)],
         env={**os.environ, "PYTHONPATH": str(SERVICE)},
         capture_output=True,
         text=True,
@@ -205,30 +205,30 @@ async def test_a_second_program_on_the_same_data_says_who_holds_it(bench: Provid
         check=False,
     )
     assert refused.returncode == 1
-    assert f"is used by process {bench.running.pid}" in refused.stderr
+    assert f"is used by process {own_bench.running.pid}" in refused.stderr
     assert "Traceback" not in refused.stderr
-    assert await start_providers(bench.data) == bench.running
+    assert await start_providers(own_bench.data) == own_bench.running
 
 
 async def test_it_stops_when_told_and_goes_on_with_open_jobs_when_started_again(
-    bench: ProviderBench, clients: Any, soon: datetime
+    own_bench: ProviderBench, own_clients: Any, soon: datetime
 ) -> None:
-    await bench.order("stall", style="clips")
-    await clients.clips.submit(REQUESTS["clips"], "t-1", soon)
-    assert bench.running is not None
-    watcher = os.pidfd_open(bench.running.pid)
+    await own_bench.order("stall", style="clips")
+    await own_clients.clips.submit(REQUESTS["clips"], "t-1", soon)
+    assert own_bench.running is not None
+    watcher = os.pidfd_open(own_bench.running.pid)
     gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().add_reader(watcher, lambda: gone.done() or gone.set_result(None))
 
-    await bench.control("POST", "stop")
+    await own_bench.control("POST", "stop")
 
     await asyncio.wait_for(gone, 20)
     asyncio.get_running_loop().remove_reader(watcher)
     os.close(watcher)
-    assert await find_providers(bench.data) is None
-    await bench.start()
-    await bench.release("t-1")
-    await bench.wait(token="t-1", state="succeeded")
+    assert await find_providers(own_bench.data) is None
+    await own_bench.start()
+    await own_bench.release("t-1")
+    await own_bench.wait(token="t-1", state="succeeded")
 
 
 async def test_it_ends_with_the_process_it_was_told_to_watch(tmp_path: Path) -> None:
@@ -273,16 +273,16 @@ def test_the_program_imports_nothing_of_longtake_and_no_client() -> None:
 
 @promise("T18")
 async def test_the_providers_own_count_of_open_jobs_is_in_every_witness_line(
-    bench: ProviderBench, clients: Any, soon: datetime
+    own_bench: ProviderBench, own_clients: Any, soon: datetime
 ) -> None:
-    await bench.order("stall", style="clips")
+    await own_bench.order("stall", style="clips")
     for number in range(3):
-        await clients.clips.submit(REQUESTS["clips"], f"t-{number}", soon)
+        await own_clients.clips.submit(REQUESTS["clips"], f"t-{number}", soon)
 
-    creates = [line.open_jobs for line in bench.witness() if line.request == "create"]
+    creates = [line.open_jobs for line in own_bench.witness() if line.request == "create"]
 
     assert creates == [1, 2, 3]
-    await bench.release("*")
+    await own_bench.release("*")
 
 
 async def test_held_sound_is_completed_when_its_stall_is_released(
@@ -290,8 +290,8 @@ async def test_held_sound_is_completed_when_its_stall_is_released(
 ) -> None:
     await bench.order("stall", style="voice")
     async with asyncio.TaskGroup() as group:
-        submit = group.create_task(clients.voice.submit(REQUESTS["voice"], "t-1", soon))
+        submit = group.create_task(clients.voice.submit(REQUESTS["voice"], bench.token(), soon))
         await bench.wait(style="voice", open_jobs=1)
         assert not submit.done()
-        await bench.release("t-1")
+        await bench.release(bench.token())
     assert isinstance(submit.result(), Completed)

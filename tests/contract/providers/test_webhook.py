@@ -22,7 +22,7 @@ def order(receiver: WebhookReceiver) -> dict[str, Any]:
 async def test_the_end_of_a_render_is_reported_signed_with_our_custom_data(
     bench: ProviderBench, clients: Any, receiver: WebhookReceiver, soon: datetime
 ) -> None:
-    outcome = await clients.render.submit(order(receiver), "t-1", soon)
+    outcome = await clients.render.submit(order(receiver), bench.token(), soon)
 
     headers, body = await receiver.next()
 
@@ -41,13 +41,13 @@ async def test_an_early_webhook_arrives_before_the_submit_is_answered(
     await bench.order("webhook_early", style="render")
     await bench.order("hold_response", style="render")
     async with asyncio.TaskGroup() as group:
-        submit = group.create_task(clients.render.submit(order(receiver), "t-1", soon))
+        submit = group.create_task(clients.render.submit(order(receiver), bench.token(), soon))
 
         headers, body = await receiver.next()
 
         assert not submit.done()
         assert isinstance(clients.render.verify(headers, body), Authentic)
-        await bench.release("t-1")
+        await bench.release(bench.token())
     assert isinstance(submit.result(), Accepted)
     assert json.loads(body)["data"]["render_id"] == submit.result().ref
 
@@ -56,7 +56,7 @@ async def test_a_webhook_sent_twice_has_one_dedupe_key(
     bench: ProviderBench, clients: Any, receiver: WebhookReceiver, soon: datetime
 ) -> None:
     await bench.order("webhook_twice", style="render")
-    await clients.render.submit(order(receiver), "t-1", soon)
+    await clients.render.submit(order(receiver), bench.token(), soon)
 
     verified = [clients.render.verify(*await receiver.next()) for _ in range(2)]
 
@@ -69,7 +69,7 @@ async def test_a_forged_webhook_is_refused(
     bench: ProviderBench, clients: Any, receiver: WebhookReceiver, soon: datetime
 ) -> None:
     await bench.order("webhook_forged", style="render")
-    await clients.render.submit(order(receiver), "t-1", soon)
+    await clients.render.submit(order(receiver), bench.token(), soon)
 
     verified = clients.render.verify(*await receiver.next())
 
@@ -80,11 +80,11 @@ async def test_a_delayed_webhook_waits_for_its_release(
     bench: ProviderBench, clients: Any, receiver: WebhookReceiver, soon: datetime
 ) -> None:
     await bench.order("webhook_delay", style="render")
-    await clients.render.submit(order(receiver), "t-1", soon)
-    await bench.wait(token="t-1", state="succeeded")
+    await clients.render.submit(order(receiver), bench.token(), soon)
+    await bench.wait(token=bench.token(), state="succeeded")
     assert receiver.received.empty()
 
-    await bench.release("t-1")
+    await bench.release(bench.token())
 
     assert isinstance(clients.render.verify(*await receiver.next()), Authentic)
 
@@ -93,15 +93,15 @@ async def test_a_webhook_that_is_not_taken_comes_again_and_one_that_is_gone_does
     bench: ProviderBench, clients: Any, receiver: WebhookReceiver, soon: datetime
 ) -> None:
     receiver.status = 503
-    await clients.render.submit(order(receiver), "t-1", soon)
+    await clients.render.submit(order(receiver), bench.token(), soon)
     first, again = await receiver.next(), await receiver.next()
     receiver.status = 410
     await receiver.next()
 
-    await bench.wait(token="t-1", webhook_attempts=3)
+    await bench.wait(token=bench.token(), webhook_attempts=3)
 
     assert first[1] == again[1]
-    (job,) = await bench.control("GET", "jobs?token=t-1")
+    (job,) = await bench.control("GET", f"jobs?token={bench.token()}")
     assert job["webhook"]["given_up"] and "secret" not in job["webhook"]
 
 
@@ -109,7 +109,7 @@ async def test_a_failed_render_is_reported_too(
     bench: ProviderBench, clients: Any, receiver: WebhookReceiver, soon: datetime
 ) -> None:
     await bench.order("fail", style="render", error="transient")
-    await clients.render.submit(order(receiver), "t-1", soon)
+    await clients.render.submit(order(receiver), bench.token(), soon)
 
     _, body = await receiver.next()
 
@@ -117,14 +117,14 @@ async def test_a_failed_render_is_reported_too(
 
 
 async def test_webhooks_owed_at_a_kill_are_delivered_after_the_restart(
-    bench: ProviderBench, clients: Any, receiver: WebhookReceiver, soon: datetime
+    own_bench: ProviderBench, own_clients: Any, receiver: WebhookReceiver, soon: datetime
 ) -> None:
-    await bench.order("webhook_delay", style="render")
-    await clients.render.submit(order(receiver), "t-1", soon)
-    await bench.wait(token="t-1", state="succeeded")
+    await own_bench.order("webhook_delay", style="render")
+    await own_clients.render.submit(order(receiver), "t-1", soon)
+    await own_bench.wait(token="t-1", state="succeeded")
 
-    await bench.kill()
-    await bench.start()
-    await bench.release("t-1")
+    await own_bench.kill()
+    await own_bench.start()
+    await own_bench.release("t-1")
 
-    assert isinstance(clients.render.verify(*await receiver.next()), Authentic)
+    assert isinstance(own_clients.render.verify(*await receiver.next()), Authentic)

@@ -27,14 +27,13 @@ class Courier:
     def __init__(self, store: JobStore, *, speed: float) -> None:
         self._store = store
         self._speed = speed
-        self._client = httpx2.AsyncClient(
-            trust_env=False, timeout=DELIVERY_TIMEOUT_SECONDS, follow_redirects=False
-        )
         self.sent = 0
+        self._client: httpx2.AsyncClient | None = None
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        if self._client is not None:
+            await self._client.aclose()
 
     async def deliver(self, job: Job) -> None:
         """Deliver every copy that is still owed, each as often as it takes."""
@@ -73,6 +72,11 @@ class Courier:
         body = webhook_body(job)
         headers = {"content-type": "application/json", **signature_headers(secret, f"msg_{job.id}", body)}
         self.sent += 1
+        if self._client is None:
+            # Made at the first use: loading its certificates would be a good part of the program's start.
+            self._client = httpx2.AsyncClient(
+                trust_env=False, timeout=DELIVERY_TIMEOUT_SECONDS, follow_redirects=False
+            )
         try:
             response = await self._client.post(job.webhook.url, content=body, headers=headers)
         except httpx2.HTTPError:

@@ -28,6 +28,7 @@ class Await(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     open_jobs: int | None = None
     requests: int | None = None
     webhook_attempts: int | None = None
+    settled: bool = False
     timeout_seconds: float = 30.0
 
 
@@ -38,7 +39,7 @@ class Amnesia(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whose held answer, stalled job or delayed webhook may go on; `*` for all."""
+    """Whose held answer, stalled job or delayed webhook may go on; `*` for every job there is now."""
 
     token: str
 
@@ -115,7 +116,8 @@ class ControlFace:
             release = msgspec.json.decode(request.body, type=Release)
         except msgspec.DecodeError as error:
             return answer({"message": str(error)}, status=400)
-        self._desk.rules.release(release.token)
+        everyone = {job.token for job in self._desk.store.all()}
+        self._desk.rules.release(everyone if release.token == "*" else {release.token})
         await self._desk.store.announce()
         return answer({"released": release.token})
 
@@ -146,6 +148,8 @@ class ControlFace:
             job for job in self._desk.store.all() if job.style in styles and wanted.token in (None, job.token)
         ]
         if wanted.state is not None and not any(job.state == wanted.state for job in jobs):
+            return False
+        if wanted.settled and any(job.open for job in jobs):
             return False
         attempts = sum(job.webhook.attempts for job in jobs if job.webhook is not None)
         counted = (

@@ -5,6 +5,7 @@ fault is left to the desk.
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -133,14 +134,14 @@ class RuleBook:
         self._temper.amnesiac = set(styles)
         self._save()
 
-    def release(self, token: str) -> None:
-        """Let go whatever a fault holds back for this token; `*` lets go of all, now and later."""
-        self._temper.released.add(token)
+    def release(self, tokens: Iterable[str]) -> None:
+        """Let go whatever a fault holds back for these tokens, now and later."""
+        self._temper.released.update(tokens)
         self._save()
 
     def is_released(self, token: str) -> bool:
         """Whether nothing may be held back for this token any more."""
-        return not self._temper.released.isdisjoint((token, "*"))
+        return token in self._temper.released
 
     def _save(self) -> None:
         partial = self._path.with_suffix(".partial")
