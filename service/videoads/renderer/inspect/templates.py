@@ -68,8 +68,8 @@ def templates_of(composition: Composition, media: Callable[[str], Path]) -> tupl
     made: list[Template] = []
     for pointer, block, start, end, looks in _timed_texts(composition):
         name = next(name for name, known, _ in text_blocks(composition) if known == pointer)
-        mask, offset = text_mask(block)
         gleaming = pointer == "/card/button"
+        mask, offset = button_mask(block) if gleaming else text_mask(block)
         made.append(
             Template(
                 name, pointer, _box(block.box), mask, offset, start, end, looks, crossed_by_light=gleaming
@@ -129,6 +129,19 @@ def text_mask(block: TextBlock) -> tuple[Coverage, tuple[int, int]]:
             draw.text((at, baseline - top), part, font=face, fill=255, anchor="ls")
             at += face.getlength(part)
     return np.asarray(image), (left, top)
+
+
+def button_mask(block: TextBlock) -> tuple[Coverage, tuple[int, int]]:
+    """The words of the button: drawn at double size, centred and halved, which makes them a little narrower."""
+    image = Image.new("L", (2 * (block.box.width + 2 * MARGIN), 2 * (block.box.height + 2 * MARGIN)), 0)
+    draw = ImageDraw.Draw(image)
+    for line, _, baseline in baselines(block):
+        parts = [(part, font(name, 2 * block.size, block.weight)) for name, part in runs(line, block.face)]
+        at = (image.width - sum(face.getlength(part) for part, face in parts)) / 2
+        for part, face in parts:
+            draw.text((at, 2 * (baseline - block.box.y + MARGIN)), part, font=face, fill=255, anchor="ls")
+            at += face.getlength(part)
+    return np.asarray(image.reduce(2)), (block.box.x - MARGIN, block.box.y - MARGIN)
 
 
 def logo_mask(content: bytes, box: ComposedBox) -> tuple[Coverage, tuple[int, int]]:
