@@ -21,7 +21,7 @@ PROCESS_TIMEOUT_SECONDS = 600.0
 MESSAGE_CHARACTERS_MAX = 300
 REPORT_BYTES_MAX = 256 * 1024
 
-# {request} and {out} are replaced by paths.
+# The words {request} and {out} stand for paths.
 Recipes: TypeAlias = dict[MediaKind, tuple[str, ...]]
 DEFAULT_RECIPES: Recipes = {
     "clip": (sys.executable, "-m", "videoads.renderer.shots", "{request}", "{out}"),
@@ -84,7 +84,8 @@ class Workshop:
         # A maker of a killed provider may still be writing: the name carries our own process id.
         out = self.folder / f"{digest}.{os.getpid()}.{suffix}"
         write_whole(order, msgspec.json.encode(request))
-        command = [part.format(request=order, out=out) for part in self._recipes[kind]]
+        places = {"{request}": str(order), "{out}": str(out)}
+        command = [places.get(part, part) for part in self._recipes[kind]]
         report = _report(kind, await _run_process(command))
         if not out.exists():
             raise MakingFailed(f"{command[2]} ended well and left no file", refused=False)
