@@ -28,9 +28,9 @@ REVERB_SECONDS = {"warm": 1.3, "bold": 1.7, "clean": 1.1}
 
 # Levels in dB by part and mood, found by ear and by the band meter in the tests.
 PART_DB: dict[MoodName, dict[str, float]] = {
-    "warm": {"chords": -15.5, "bass": -13.0, "lead": -11.0, "arp": -20.0, "bell": -11.5},
-    "bold": {"chords": -11.0, "bass": -15.5, "lead": -12.5, "arp": -14.5, "bell": -11.5},
-    "clean": {"chords": -14.0, "bass": -14.0, "lead": -12.5, "arp": -11.5, "bell": -11.5},
+    "warm": {"chords": -15.5, "bass": -13.0, "lead": -11.0, "arp": -20.0, "bell": -14.0},
+    "bold": {"chords": -11.0, "bass": -15.5, "lead": -12.5, "arp": -14.5, "bell": -14.0},
+    "clean": {"chords": -14.0, "bass": -14.0, "lead": -12.5, "arp": -11.5, "bell": -15.0},
 }
 DRUM_DB: dict[str, float] = {
     "kick": -9.5,
@@ -125,7 +125,7 @@ def _transitions(score: Score, samples: int, seed: int, rate: int) -> Stereo:
         _add(out, riser((end - begin) / rate, seed, rate, root) * db(-15.0), begin)
     if score.card_beat is not None:
         _add(out, impact(1.4, seed, rate) * db(-11.0), _at(score.card_beat, score.bpm, rate))
-    _add(out, impact(2.2, seed + 1, rate) * db(-9.0), _at(score.hit_beat, score.bpm, rate))
+    _add(out, impact(2.2, seed + 1, rate) * db(-11.0), _at(score.hit_beat, score.bpm, rate))
     return out
 
 

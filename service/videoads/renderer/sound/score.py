@@ -146,7 +146,7 @@ def _refuse_bad_plan(plan: MusicPlan) -> None:
 
 
 def _energy(bar: int, card_bar: int | None) -> float:
-    """How full the arrangement is: it opens small, grows by the bar and is whole on the card."""
+    """How full the arrangement is, 0 to 1: it opens small, grows by the bar and is whole on the card."""
     if card_bar is not None and bar >= card_bar:
         return 1.0
     return min(0.85, 0.35 + 0.3 * bar)
@@ -207,11 +207,11 @@ def _chord_part(
     for chord, voicing in here:
         rhythm = mood.chord_rhythm[: int(chord.beats * 4)]
         if energy < 0.5:
-            rhythm = "x" + "." * (len(rhythm) - 1)
+            rhythm = "x.......x.....x."[: len(rhythm)]
         hits = [step for step, mark in enumerate(rhythm) if mark == "x"]
         for index, step in enumerate(hits):
             until = hits[index + 1] if index + 1 < len(hits) else len(rhythm)
-            velocity = (0.62 if step == 0 else 0.5) * (0.75 + 0.3 * energy)
+            velocity = (0.62 if step == 0 else 0.5) * (0.85 + 0.2 * energy)
             for voice, pitch in enumerate(voicing):
                 # A hand does not press all keys alike.
                 touch = (
@@ -225,7 +225,14 @@ def _bass_part(
     mood: Mood, here: list[tuple[Chord, tuple[int, ...]]], beat: float, energy: float
 ) -> list[Note]:
     if energy < 0.5:
-        return [Note("bass", c.beat, min(c.beats, 3.5), _bass_pitch(mood, c), 0.6) for c, _ in here]
+        held = [Note("bass", c.beat, min(c.beats, 3.0), _bass_pitch(mood, c), 0.6) for c, _ in here]
+        # Two steps up into the groove.
+        root = held[-1].pitch
+        return [
+            *held,
+            Note("bass", beat + 3.0, 0.45, root + 7, 0.55),
+            Note("bass", beat + 3.5, 0.45, root + 12, 0.6),
+        ]
     notes = []
     steps = [step for step, mark in enumerate(mood.bass) if mark == "x"]
     for index, step in enumerate(steps):
@@ -253,8 +260,6 @@ def _arp_part(
     mood: Mood, here: list[tuple[Chord, tuple[int, ...]]], beat: float, energy: float
 ) -> list[Note]:
     notes: list[Note] = []
-    if energy < 0.5:
-        return notes
     order = (0, 2, 1, 3, 2, 0, 3, 1)
     count = 0
     for step, mark in enumerate(mood.arp):
