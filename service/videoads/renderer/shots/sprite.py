@@ -72,8 +72,11 @@ def sprite_from_picture(picture: Image.Image, width: float, height: float) -> Sp
     if flat is not None:
         return Sprite(flat, mask, width, height)
     spread = max(1.0, min(picture.size) / 160)
-    bled = picture.convert("RGBa").filter(ImageFilter.GaussianBlur(spread)).convert("RGBA").convert("RGB")
-    fill = Image.composite(picture.convert("RGB"), bled, solid)
+    bled = picture.convert("RGBa").filter(ImageFilter.GaussianBlur(spread)).convert("RGBA")
+    mean = np.asarray(picture)[np.asarray(solid) > 0][:, :3].mean(axis=0)
+    around = Image.new("RGB", picture.size, (int(mean[0]), int(mean[1]), int(mean[2])))
+    near = bled.getchannel("A").point([255 if value >= _OPAQUE_ENOUGH else 0 for value in range(256)])
+    fill = Image.composite(picture.convert("RGB"), Image.composite(bled.convert("RGB"), around, near), solid)
     return Sprite(fill, mask, width, height)
 
 

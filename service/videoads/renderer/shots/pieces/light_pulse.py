@@ -2,19 +2,17 @@
 
 import math
 
+import numpy as np
+from PIL import Image
+
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import between, smooth
 from videoads.renderer.shots.night import night_colours
 from videoads.renderer.shots.rain import Rain
 from videoads.renderer.shots.rider import BACK_SIZE, back_view
-from videoads.renderer.shots.sprite import Sprite, crisp_disc, gradient, soft_disc
+from videoads.renderer.shots.sprite import Sprite, crisp_disc, gradient, grey, soft_disc
 from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
 from videoads.renderer.shots.wet import mirror
-
-import numpy as np
-from PIL import Image
-
-from videoads.renderer.shots.sprite import grey
 
 HORIZON, GROUND = 640.0, 1010.0
 BEAT_SECONDS = 0.6

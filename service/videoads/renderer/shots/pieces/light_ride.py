@@ -2,6 +2,9 @@
 
 import math
 
+import numpy as np
+from PIL import Image
+
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import arrive, between, smooth, span
 from videoads.renderer.shots.night import night_colours
@@ -10,9 +13,6 @@ from videoads.renderer.shots.rider import LAMP, SIDE_SIZE, TAIL, WHEEL, side_vie
 from videoads.renderer.shots.sprite import Sprite, blurred, crisp_disc, gradient, grey, soft_disc
 from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
 from videoads.renderer.shots.wet import mirror
-
-import numpy as np
-from PIL import Image
 
 STREET = 960.0
 SPEED = 520.0

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFilter
+from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.daylight import WHITE, Daylight
@@ -12,9 +12,8 @@ from videoads.renderer.shots.sparkle import paint_sparkle
 from videoads.renderer.shots.sprite import Sprite, crisp_disc, grey, turned
 from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
 
-PANE = (34.0, 60.0, 686.0, 1120.0)
-STROKE = 352.0
-COARSE = 2
+SWEEPS = 3
+COARSE, HAZE = 2, 18
 TILTS = 72
 STEPS = 60
 BUBBLES, RUNS = 46, 12
@@ -28,10 +27,14 @@ class ServiceWipe:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.day = Daylight(stage, 980, 51)
-        self.city = stage.svg("city_day", size=1.25)
+        self.city = stage.svg("city_day", size=1.9)
         self.tree = stage.svg("tree_day", size=1.1)
-        left, top, right, bottom = stage.span()
-        self.frame = stage.svg("window_frame", stretch=(720 + 2 * stage.left, 1280 + 2 * stage.top))
+        size = 840 + 2 * stage.left, 1460 + 2 * stage.top
+        self.frame = stage.svg("window_frame", stretch=size)
+        wide, high = size[0] / 840, size[1] / 1460
+        self.pane = (360 - 326 * wide, 640 - 580 * high, 360 + 326 * wide, 640 + 480 * high)
+        self.stroke = (self.pane[3] - self.pane[1]) / SWEEPS
+        self.reach = stage.left
         self.tool = turned(stage.svg("squeegee", size=0.92), TILTS)
         self.soap = self._soap()
         self.glints = stage.random(53).random((9, 3))
@@ -46,15 +49,15 @@ class ServiceWipe:
     def paint(self, canvas: Canvas, t: float, seconds: float) -> None:
         """The view, the soap on it, the tool, the frame, the glints."""
         self.day.paint(canvas, seconds, sun=(500, 330), clouds_at=430)
-        canvas.strip(self.city, 1130, depth=0.3, start=-250 - 10 * seconds, size=1.25)
-        for x, size, depth in ((60.0, 1.3, 0.5), (610.0, 1.5, 0.55), (380.0, 0.9, 0.42)):
+        canvas.strip(self.city, 1150, depth=0.3, start=-420 - 12 * seconds, size=1.9)
+        for x, size, depth in ((70.0, 0.95, 0.5), (640.0, 1.15, 0.55), (330.0, 0.62, 0.42)):
             sway = 1 + 0.012 * math.sin(seconds * 2 + x)
             canvas.draw(self.tree, x, 1180, anchor=(0.5, 1), size=(size, size * sway), depth=depth)
         done = between(0.015, 1.03, smooth(span(t, -0.12, 0.93)))
         self._soap_on(canvas, done)
         self._bubbles_run(canvas, done, seconds)
         for x, y, when in self.glints:
-            place = 90 + x * 540, 130 + y * 900
+            place = 90 - self.reach + x * (540 + 2 * self.reach), 130 + y * 900
             cleared = span(done, 0.05 + 0.9 * y, 0.12 + 0.9 * y)
             beat = math.sin(math.pi * ((seconds * 0.8 + when) % 1)) ** 3
             paint_sparkle(canvas, *place, 120 + 90 * when, cleared * beat, depth=0.9)
@@ -65,23 +68,23 @@ class ServiceWipe:
         canvas.draw(Sprite(self.stage.colour("dark"), self.tool[step].mask, self.tool[step].width, self.tool[step].height),
                     at[0] + 22, at[1] + 30 + 700 * gone, size=0.92, depth=1.02, opacity=0.16)  # fmt: skip
         canvas.draw(self.tool[step], at[0], at[1] + 700 * gone, size=0.92, depth=1.05)
-        canvas.draw(self.frame, 360, 640, depth=1.12)
+        canvas.draw(self.frame, 360, 640, depth=1.0)
 
     def _path(self) -> list[Point]:
         """The way of the rubber's middle: three sweeps across, with round turns."""
-        left, top, right, _ = PANE
-        rows = [top + STROKE * (0.5 + row) for row in range(3)]
+        left, top, right, _ = self.pane
+        rows = [top + self.stroke * (0.5 + row) for row in range(SWEEPS)]
         points: list[Point] = []
         for number, y in enumerate(rows):
             xs = np.linspace(left + 20, right - 20, STEPS)
             for x in xs if number % 2 == 0 else xs[::-1]:
-                points.append((float(x), y + 16 * math.sin((float(x) - left) / 652 * math.pi)))
-            if number < 2:
+                points.append((float(x), y + 16 * math.sin((float(x) - left) / (right - left) * math.pi)))
+            if number < SWEEPS - 1:
                 turn = right - 20 if number % 2 == 0 else left + 20
                 side = 1 if number % 2 == 0 else -1
                 for step in range(1, 12):
                     angle = math.pi * step / 12
-                    points.append((turn + side * 46 * math.sin(angle), y + STROKE * (1 - math.cos(angle)) / 2))
+                    points.append((turn + side * 46 * math.sin(angle), y + self.stroke * (1 - math.cos(angle)) / 2))
         return points
 
     def _along(self, done: float) -> tuple[Point, float]:
@@ -104,7 +107,7 @@ class ServiceWipe:
         count = max(2, round(clamp(done) * (len(self.path) - 1)))
         points = [canvas.project(x, y, depth) for x, y in self.path[: count + 1]]
         zoom = stage.scale * canvas.zoom(depth) / COARSE
-        thick = STROKE * 1.16 * zoom
+        thick = self.stroke * 1.16 * zoom
         for x, y in points:
             x, y = x / COARSE, y / COARSE
             pen.rectangle((x - thick * 0.3, y - thick / 2, x + thick * 0.3, y + thick / 2), fill=0)
@@ -112,15 +115,19 @@ class ServiceWipe:
             rest = round(255 * (1 - span(done, 0.98, 1.03)))
             veil = veil.point([min(value, rest) for value in range(256)])
         veil = veil.filter(ImageFilter.GaussianBlur(max(0.6, 1.6 * zoom * COARSE)))
-        full = veil.resize(canvas.picture.size, Image.Resampling.BILINEAR)
-        hazy = canvas.picture.resize((max(1, width // 9), max(1, height // 9)), Image.Resampling.BOX)
-        hazy = hazy.resize(canvas.picture.size, Image.Resampling.BILINEAR)
-        grime = Image.new("RGB", hazy.size, mix(mix(stage.colour("accent"), WHITE, 0.62), (150, 156, 150), 0.35))
-        hazy = Image.blend(hazy, grime, 0.5)
-        canvas.picture.paste(hazy, (0, 0), full)
-        foam = self.soap.resize(canvas.picture.size, Image.Resampling.BILINEAR)
-        covered = Image.composite(foam, Image.new("L", foam.size), full)
-        canvas.picture.paste(mix(WHITE, stage.colour("accent"), 0.05), (0, 0), covered)
+        coarse = veil.getbbox()
+        if coarse is None:
+            return
+        box = tuple(side * COARSE for side in coarse)
+        size = box[2] - box[0], box[3] - box[1]
+        full = veil.crop(coarse).resize(size, Image.Resampling.BILINEAR)
+        small = max(1, size[0] // HAZE), max(1, size[1] // HAZE)
+        hazy = canvas.picture.crop(box).resize(small, Image.Resampling.BOX)
+        grime = mix(mix(stage.colour("accent"), WHITE, 0.62), (150, 156, 150), 0.35)
+        hazy = Image.blend(hazy, Image.new("RGB", small, grime), 0.5)
+        canvas.picture.paste(hazy.resize(size, Image.Resampling.BILINEAR), box[:2], full)
+        covered = ImageChops.multiply(self.soap.crop(box), full)
+        canvas.picture.paste(mix(WHITE, stage.colour("accent"), 0.05), box, covered)
 
     def _soap(self) -> Image.Image:
         """Foam as a grey picture of half the frame's size: bubbles, streaks, drops."""
@@ -142,7 +149,8 @@ class ServiceWipe:
         small = foam.reduce(2).filter(ImageFilter.GaussianBlur(max(0.5, 0.9 * scale * 2)))
         cloud = Image.fromarray((random.random((14, 8)) * 255).astype(np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
         patchy = np.asarray(small, np.float32) / 255 * (0.5 + 0.75 * np.asarray(cloud, np.float32) / 255)
-        return grey(patchy.astype(np.float32))
+        frame = width * COARSE, height * COARSE
+        return grey(patchy.astype(np.float32)).resize(frame, Image.Resampling.BILINEAR)
 
     def _bubbles_run(self, canvas: Canvas, done: float, seconds: float) -> None:
         """Foam pushed along by the rubber, and drops that run down below it."""
@@ -152,7 +160,7 @@ class ServiceWipe:
             age = (seconds * (0.9 + 0.5 * y) + number * 0.37) % 1
             wide = (10 + 26 * size) * (1 - 0.4 * age)
             across = at[0] + (x - 0.5) * 190 + 40 * math.sin(number + seconds)
-            down = at[1] + (y - 0.5) * STROKE * 0.95 + 150 * age * age
+            down = at[1] + (y - 0.5) * self.stroke * 0.95 + 150 * age * age
             canvas.shade(crisp_disc(96, 0.55, 0.12), WHITE, across, down, wide, wide, opacity=0.8 * busy * (1 - age))
 
     def _reflection(self, canvas: Canvas, t: float) -> None:
