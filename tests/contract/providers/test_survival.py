@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 
 from kit.promises import promise
-from kit.providers import SERVICE, ProviderBench
+from kit.providers import SERVICE, ProviderBench, WebhookReceiver
 from videoads.providers.clips import ClipsClient
 from videoads.providers.contract import Accepted, Completed, Found, Impossible, Rejected, Succeeded, Unknown
 from videoads.providers.launch import find_providers, start_providers
-from videoads.providers.witness import judge
+from videoads.providers.render import RenderClient
+from videoads.providers.synthetic.ledger import WitnessFile
+from videoads.providers.witness import WitnessLine, judge, read_witness
 
+SECRET = "whsec_" + "bG9uZ3Rha2UtdGVzdC1zZWNyZXQtMDAwMDAwMDAwMDE="
 SHOT = {"prompt": "dawn", "frames": 24, "fps": 30, "width": 90, "height": 160, "seed": 1}
 REQUESTS: dict[str, dict[str, Any]] = {
     "clips": {"shot": SHOT},
@@ -95,32 +98,55 @@ async def test_the_witness_line_is_on_disk_although_the_answer_was_lost(
     assert [line.accepted for line in own_bench.creates("t-1")] == [True]
 
 
-async def test_a_witness_line_is_synced_before_the_answer_leaves(tmp_path: Path, soon: datetime) -> None:
-    """Order of the provider's own calls: write and fsync of the witness, and only then the answer."""
-    from videoads.providers.synthetic.ledger import WitnessFile
-    from videoads.providers.witness import WitnessLine
-
+async def test_a_recorded_line_has_been_written_and_synced_and_lines_share_a_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[str] = []
+    write, fsync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda file, raw: (calls.append("write"), write(file, raw[:100]))[1])
+    monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), fsync(file))[1])
     witness = WitnessFile(tmp_path / "witness.ndjson")
-    write = witness._write
-    witness._write = lambda raw: (write(raw), calls.append("synced"))[0]  # type: ignore[method-assign]  # a spy
-    line = WitnessLine(
-        time="",
-        provider="clips",
-        request="create",
-        token="t",
-        body_sha256="",
-        accepted=True,
-        cost=1,
-        job="j",
-        open_jobs=1,
-    )
+    lines = [
+        WitnessLine(
+            time="",
+            provider="clips",
+            request="create",
+            token=f"t{number}",
+            body_sha256="",
+            accepted=True,
+            cost=1,
+            job="j",
+            open_jobs=1,
+        )
+        for number in range(20)
+    ]
 
-    await asyncio.gather(*(witness.record(line) for _ in range(20)))
-    calls.append("answered")
+    async with asyncio.TaskGroup() as group:
+        recorded = [group.create_task(witness.record(line)) for line in lines]
+        for task in recorded:
+            task.add_done_callback(lambda _: calls.append("answered"))
 
-    assert calls[-1] == "answered" and 1 <= calls.count("synced") <= 3
     await witness.close()
+    assert calls[0] == "write" and calls.index("fsync") < calls.index("answered")
+    assert 1 <= calls.count("fsync") <= 3
+    assert read_witness(tmp_path / "witness.ndjson") == lines
+
+
+async def test_normal_webhooks_are_sometimes_early_sometimes_twice_and_mostly_neither(
+    tmp_path: Path, receiver: WebhookReceiver, soon: datetime
+) -> None:
+    tokens = [f"token-{number}" for number in range(16)]
+    async with running(tmp_path / "providers", "--profile", "normal") as bench:
+        client = RenderClient(bench.base_url, secrets=[SECRET])
+        webhook = {"url": receiver.url, "secret": SECRET}
+        for token in tokens:
+            await client.submit({**REQUESTS["render"], "webhook": webhook}, token, soon)
+        webhooks = {job["token"]: job["webhook"] for job in await bench.control("GET", "jobs")}
+        await client.close()
+
+    early = {token for token, webhook in webhooks.items() if webhook.get("early")}
+    twice = {token for token, webhook in webhooks.items() if webhook.get("copies") == 2}
+    assert early and twice and not early & twice and len(early | twice) < len(tokens)
 
 
 @pytest.mark.parametrize("style", list(REQUESTS))

@@ -6,6 +6,7 @@ line on disk, the work begun, faults that spoil the answer, the answer. The face
 
 import asyncio
 import hashlib
+import logging
 import time
 import uuid
 from collections import defaultdict
@@ -25,6 +26,7 @@ from videoads.providers.witness import RequestKind, WitnessLine
 
 EARLY_WEBHOOK_WAIT_SECONDS_MAX = 30.0
 EMPTY_MEDIA = "empty"
+_log = logging.getLogger(__name__)
 
 
 class Refusal(Exception):
@@ -216,7 +218,13 @@ class Desk:
 
     def _begin(self, job: Job) -> None:
         self._work[job.id] = task = asyncio.create_task(self._carry_out(job))
-        task.add_done_callback(lambda _: self._work.pop(job.id, None))
+        task.add_done_callback(lambda ended: self._forget(job.id, ended))
+
+    def _forget(self, job_id: str, ended: asyncio.Task[None]) -> None:
+        self._work.pop(job_id, None)
+        if not ended.cancelled() and (error := ended.exception()) is not None:
+            # The job stays open on disk, as it does in a kill, and goes on at the next start.
+            _log.error("the work on %s was interrupted", job_id, exc_info=error)
 
     async def _carry_out(self, job: Job) -> None:
         if job.open:

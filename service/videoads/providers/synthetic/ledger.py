@@ -62,7 +62,8 @@ class WitnessFile:
                     synced.set_result(None)
 
     def _write(self, raw: bytes) -> None:
-        os.write(self._descriptor, raw)
+        while raw:
+            raw = raw[os.write(self._descriptor, raw) :]
         os.fsync(self._descriptor)
 
     def _count(self, line: WitnessLine) -> None:

@@ -88,7 +88,7 @@ class Workshop:
         command = [places.get(part, part) for part in self._recipes[kind]]
         report = _report(kind, await _run_process(command))
         if not out.exists():
-            raise MakingFailed(f"{command[2]} ended well and left no file", refused=False)
+            raise MakingFailed(f"the maker of the {kind} ended well and left no file", refused=False)
         name = f"{digest}.{suffix}"
         out.replace(self.folder / name)
         raw = await asyncio.to_thread((self.folder / name).read_bytes)
@@ -97,12 +97,15 @@ class Workshop:
 
 
 async def _run_process(command: list[str]) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:
+        raise MakingFailed(f"{command[0]} can not be started: {error.strerror}", refused=False) from error
     try:
         async with asyncio.timeout(PROCESS_TIMEOUT_SECONDS):
             stdout, stderr = await process.communicate()

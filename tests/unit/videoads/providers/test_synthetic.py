@@ -211,6 +211,15 @@ async def test_a_maker_that_fails_says_whose_fault_it_was(
     assert list(tmp_path.glob("*.made.json")) == []
 
 
+async def test_a_maker_that_is_not_there_is_not_the_requests_fault(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path, recipes={"clip": (str(tmp_path / "absent"),)}, makers_max=1)
+
+    with pytest.raises(MakingFailed, match="can not be started") as failure:
+        await workshop.make("clip", {})
+
+    assert not failure.value.refused
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
