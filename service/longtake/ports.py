@@ -90,3 +90,11 @@ class Doorbell(Protocol):
     async def wait(self, name: str, *, timeout_seconds: float) -> bool:
         """Return True when rung, False after the timeout."""
         ...
+
+
+class OldestMessage(Protocol):
+    """How far a pool's part of the effect stream has got (P12)."""
+
+    async def oldest_effect(self, pool: str) -> datetime | None:
+        """Time of the oldest message of the pool that is still in the stream; None when there is none."""
+        ...

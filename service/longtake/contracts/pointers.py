@@ -27,12 +27,14 @@ class EffectPointers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class CallbackPointers(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """Body of a message on `longtake.v1.callback.{part}`: inbox rows and reported effects alike."""
+    """Body of a message on `longtake.v1.callback.{part}`: inbox rows, reported effects and runs alike."""
 
     schema_version: int = SCHEMA_VERSION
     epoch: int
     inbox: tuple[uuid.UUID, ...] = ()
     effects: tuple[uuid.UUID, ...] = ()
+    runs: tuple[uuid.UUID, ...] = ()
+    """Runs with due timers or open signals."""
 
 
 T = TypeVar("T", EffectPointers, CallbackPointers)

@@ -1,0 +1,50 @@
+"""longtake: durable workflows for work that takes minutes, costs money and depends on unreliable outsiders.
+
+What authors of workflows use is here; producers and dashboards use `longtake.client`. Nothing else is public.
+"""
+
+from longtake.contracts.outcomes import (
+    Artifact,
+    Cancelled,
+    Failed,
+    Impossible,
+    NotFound,
+    Outcome,
+    Pending,
+    Submitted,
+    Succeeded,
+    Throttled,
+    Unknown,
+)
+from longtake.contracts.problems import ProblemError
+from longtake.engine.inbox import AuthenticCallback
+from longtake.errors import InvalidPlan, LongtakeError
+from longtake.worker.activity import Activity, Call
+from longtake.worker.registry import App
+from longtake.workflow.plan import Plan, Retry, Step, group, ref
+
+__all__ = [
+    "Activity",
+    "App",
+    "Artifact",
+    "AuthenticCallback",
+    "Call",
+    "Cancelled",
+    "Failed",
+    "Impossible",
+    "InvalidPlan",
+    "LongtakeError",
+    "NotFound",
+    "Outcome",
+    "Pending",
+    "Plan",
+    "ProblemError",
+    "Retry",
+    "Step",
+    "Submitted",
+    "Succeeded",
+    "Throttled",
+    "Unknown",
+    "group",
+    "ref",
+]

@@ -1,0 +1,296 @@
+"""Bootstrap: the one place where settings become objects and roles become services (floor 6).
+
+Explicit constructors, no container. `Runtime` is one process: any set of roles over one Postgres and one NATS.
+"""
+
+import asyncio
+import os
+import secrets
+import socket
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import structlog
+
+from longtake import resources
+from longtake.contracts.effects import ClaimedEffect
+from longtake.contracts.ids import callback_token_for
+from longtake.engine.admission import Admission
+from longtake.engine.audit import Audit
+from longtake.engine.dispatch_loop import DispatchLoop
+from longtake.engine.dispatcher import Dispatcher
+from longtake.engine.hints import Hints, pack_factor
+from longtake.engine.inbox import Inbox
+from longtake.engine.intake import Intake
+from longtake.engine.pace import Pace
+from longtake.engine.plan_check import PlanCheck
+from longtake.engine.presence import Presence
+from longtake.engine.relay import Relay
+from longtake.engine.streams import StreamGuard
+from longtake.engine.sweeper import Sweeper
+from longtake.errors import ConfigurationError
+from longtake.jetstream.connection import Connection, ConnectionOptions
+from longtake.jetstream.doorbell import NatsDoorbell
+from longtake.jetstream.transport import JetStreamTransport
+from longtake.lifecycle import Service, start_all, stop_all
+from longtake.postgres.admissions import PostgresAdmissionStore
+from longtake.postgres.audits import PostgresAuditStore
+from longtake.postgres.callbacks import PostgresInboxStore
+from longtake.postgres.decisions import PostgresDecisionStore
+from longtake.postgres.effects import PostgresEffectStore, PostgresLeaseKeeper
+from longtake.postgres.keys import PostgresKeyStore
+from longtake.postgres.migrator import MigrationReport, migrate
+from longtake.postgres.plan_checks import PostgresPlanCheckStore
+from longtake.postgres.pool import open_pool
+from longtake.postgres.reads import PostgresReads
+from longtake.postgres.sweeps import PostgresSweepStore, read_identity
+from longtake.settings import ROLES, Settings
+from longtake.storage.objects import Objects
+from longtake.store import StoreIdentity
+from longtake.worker.executor import Executor
+from longtake.worker.heartbeat import Heartbeat
+from longtake.worker.registry import App
+from longtake.worker.reporter import Reporter
+from longtake.worker.runner import Runner
+
+POOL_SIZE = {"api": 6, "dispatcher": 4, "relay": 2, "sweeper": 2, "worker": 4}
+
+log = structlog.get_logger("longtake.bootstrap")
+
+
+class Addresses:
+    """Where the servers of this process are; a value object of connect arguments."""
+
+    def __init__(self, postgres: Mapping[str, Any], nats_url: str, nats_token: str | None) -> None:
+        self.postgres = dict(postgres)
+        self.nats_url = nats_url
+        self.nats_token = nats_token
+
+
+async def apply_migrations(postgres: Mapping[str, Any]) -> MigrationReport:
+    """Bring a database up to date, as the user who owns it."""
+    connection = await asyncpg.connect(**postgres)
+    try:
+        return await migrate(connection, resources.directory("migrations"))
+    finally:
+        await connection.close()
+
+
+class Runtime:
+    """One process: the given roles of longtake. A `Service`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        addresses: Addresses,
+        *,
+        roles: Sequence[str] = ROLES,
+        app: App | None,
+        sole_owner: bool = False,
+    ) -> None:
+        """`sole_owner`: the lock of the data directory is ours, so every earlier process of this store is dead."""
+        strange = [role for role in roles if role not in ROLES]
+        if strange:
+            raise ConfigurationError(f"--role {','.join(strange)} is unknown; use some of {','.join(ROLES)}")
+        if app is None and {"api", "worker"} & set(roles):
+            raise ConfigurationError(
+                "the roles api and worker need an application: use --app module:attribute"
+            )
+        self.settings = settings
+        self.addresses = addresses
+        self.roles = tuple(roles)
+        self.app = app
+        self.sole_owner = sole_owner
+        self.incarnation = uuid.uuid4()
+        self.owner = f"{socket.gethostname()}-{os.getpid()}-{self.incarnation.hex[:8]}"
+        self.public_url = settings.public_url or f"http://{settings.host}:{settings.port}"
+        self._pools: list[asyncpg.Pool] = []
+        self._services: list[Service] = []
+        self._started = False
+
+    async def start(self) -> None:
+        """Connect, check the store's name, and start every role."""
+        if self._started:
+            return
+        try:
+            await self._build()
+            await start_all(self._services)
+        except BaseException:
+            await self._close_pools()
+            raise
+        self._started = True
+        log.info("longtake.started", roles=",".join(self.roles), owner=self.owner)
+
+    async def started(self) -> None:
+        """Return when every role runs."""
+        for service in self._services:
+            await service.started()
+
+    async def stop(self) -> None:
+        """Stop every role, then close the pools. Nothing happens the second time."""
+        services, self._services = self._services, []
+        self._started = False
+        try:
+            await stop_all(services)
+        finally:
+            await self._close_pools()
+
+    async def _close_pools(self) -> None:
+        pools, self._pools = self._pools, []
+        for pool in pools:
+            try:
+                async with asyncio.timeout(5.0):
+                    await pool.close()
+            except TimeoutError:
+                pool.terminate()
+
+    async def _pool(self, name: str) -> asyncpg.Pool:
+        pool = await open_pool(self.addresses.postgres, size=POOL_SIZE[name], name=name)
+        self._pools.append(pool)
+        return pool
+
+    async def _build(self) -> None:
+        settings = self.settings
+        control = await self._pool("relay")
+        self.identity = await read_identity(control)
+        _check_environment(settings, self.identity)
+        epoch = self.identity.store_epoch
+        connection = Connection(
+            ConnectionOptions(
+                servers=(self.addresses.nats_url,), role="longtake", token=self.addresses.nats_token or None
+            )
+        )
+        self.sweep = PostgresSweepStore(control, incarnation=self.incarnation, owner=self.owner)
+        guard = StreamGuard(self.sweep)
+        self.transport = JetStreamTransport(connection, on_topology=guard.seen)
+        self.doorbell = NatsDoorbell(connection)
+        guard.doorbell = self.doorbell
+        self.hints = Hints(self.transport.publisher, store_epoch=epoch)
+        self.objects = Objects.in_directory(settings.data_dir / "objects")
+        self.secret = callback_secret(settings)
+        pace = Pace(cap_seconds=settings.idle_seconds, grace_seconds=settings.grace_seconds)
+        if self.sole_owner:
+            buried = await self.sweep.bury_others()
+            if buried:
+                log.info("longtake.predecessors_buried", processes=len(buried))
+        presence = Presence(
+            self.sweep,
+            roles=self.roles,
+            pools=self.app.pools if self.app else (),
+            activities=tuple(self.app.activities) if self.app else (),
+        )
+        await presence.announce()
+        self._services = [presence, self.transport, self.doorbell]
+        if "api" in self.roles:
+            await self._build_api(epoch)
+        if "dispatcher" in self.roles:
+            store = PostgresDecisionStore(
+                await self._pool("dispatcher"), store_epoch=epoch, incarnation=self.incarnation
+            )
+            self.dispatcher = Dispatcher(store, self.hints, self.doorbell, store_epoch=epoch)
+            self._services.append(DispatchLoop(self.dispatcher, self.transport, self.sweep))
+        if "worker" in self.roles:
+            await self._build_worker(epoch)
+        if "sweeper" in self.roles:
+            self._services.append(
+                Sweeper(
+                    self.sweep, self.hints, self.doorbell, pace=pace, lease_seconds=settings.lease_seconds
+                )
+            )
+        if "relay" in self.roles:
+            pools = self.app.pools if self.app else ("default", "short")
+            self._services.append(
+                Relay(
+                    self.sweep,
+                    self.hints,
+                    self.transport.publisher,
+                    self.transport,
+                    self.doorbell,
+                    pools=pools,
+                    pace=pace,
+                )
+            )
+        if self.app is not None:
+            checks = PostgresPlanCheckStore(control)
+            await checks.deploy(self.app.application)
+            self._services.append(PlanCheck(checks, self.app, self.hints, self.doorbell))
+            self._services += self.app.services
+
+    async def _build_api(self, epoch: int) -> None:
+        pool = await self._pool("api")
+        assert self.app is not None, "checked by the constructor"
+        self.reads = PostgresReads(pool)
+        self.keys = PostgresKeyStore(pool)
+        self.audit = Audit(PostgresAuditStore(pool))
+        self.admission = Admission(
+            PostgresAdmissionStore(pool, store_epoch=epoch, incarnation=self.incarnation),
+            self.app,
+            self.hints,
+            store_epoch=epoch,
+        )
+        self.inbox = Inbox(
+            PostgresInboxStore(pool), self.hints, secret=self.secret, verifiers=self.app.verifiers
+        )
+        self._services.append(Intake(self.admission, self.transport, self.sweep))
+
+    async def _build_worker(self, epoch: int) -> None:
+        assert self.app is not None, "checked by the constructor"
+        settings = self.settings
+        effects = PostgresEffectStore(await self._pool("worker"), store_epoch=epoch)
+        heartbeat = Heartbeat(
+            PostgresLeaseKeeper(
+                self.addresses.postgres, owner=self.owner, lease_seconds=settings.lease_seconds
+            ),
+            every_seconds=settings.heartbeat_seconds,
+        )
+        reporter = Reporter(effects, self.hints)
+        executor = Executor(effects, self.app.activities, self.objects, self._callback_url)
+        self._services += [heartbeat, reporter]
+        for pool in self.app.pools:
+            self._services.append(
+                Runner(
+                    pool,
+                    slots=settings.slots * pack_factor(pool),
+                    owner=self.owner,
+                    lease_seconds=settings.lease_seconds,
+                    stop_seconds=settings.stop_seconds,
+                    transport=self.transport,
+                    effects=effects,
+                    sweep=self.sweep,
+                    executor=executor,
+                    heartbeat=heartbeat,
+                    reporter=reporter,
+                    doorbell=self.doorbell,
+                )
+            )
+
+    def _callback_url(self, effect: ClaimedEffect, provider: str) -> str:
+        token = callback_token_for(
+            self.secret, run_id=effect.run_id, step=effect.step, attempt=effect.attempt
+        )
+        return f"{self.public_url}/v1/callbacks/{provider}/{token}"
+
+
+def callback_secret(settings: Settings) -> bytes:
+    """The secret that signs callback URLs; made once under the data directory when none is set."""
+    given = str(settings.callback_secret.get_secret_value()) if settings.callback_secret else ""
+    if given:
+        return given.encode()
+    path: Path = settings.data_dir / "callback.secret"
+    if not path.exists():
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(32))
+    return path.read_bytes()
+
+
+def _check_environment(settings: Settings, identity: StoreIdentity) -> None:
+    if settings.environment != identity.environment:
+        raise ConfigurationError(
+            f"this database belongs to the environment {identity.environment!r}, and this process was started for "
+            f"{settings.environment!r}. Set LONGTAKE_ENVIRONMENT={identity.environment} if that is what you mean."
+        )

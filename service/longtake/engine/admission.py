@@ -1,0 +1,377 @@
+"""Admission: a command is decided in the transaction that keeps it (P23), whatever way it came.
+
+keep the command -> lock -> decide -> write -> store the answer: one commit. A repeat gets the stored answer; the
+same id with another intent is refused. What cannot be read or planned is refused before anything is kept.
+"""
+
+import uuid
+from typing import Any
+
+import msgspec
+import structlog
+
+from longtake.contracts.commands import Command, Receipt
+from longtake.contracts.ids import run_id_for
+from longtake.contracts.principal import Principal
+from longtake.contracts.problems import Problem, ProblemError, problem
+from longtake.engine.commands import GenerationBody, payload_of, signal_of, target_of
+from longtake.engine.deciding import LiveRun, add_decision, empty_commit, finish, revive
+from longtake.engine.hints import Hints
+from longtake.engine.history import Head
+from longtake.errors import AuthorityUnavailable, Refused, UncanonicalValue
+from longtake.store import (
+    AdmissionStore,
+    AdmissionTransaction,
+    Channel,
+    CommitResult,
+    NewRun,
+    PlannedRun,
+    Planner,
+)
+from longtake.telemetry.attributes import (
+    COMMAND_ID,
+    COMMAND_KIND,
+    OUTCOME,
+    RUN_ID,
+    SPAN_COMMAND_ADMIT,
+    TENANT,
+)
+from longtake.telemetry.tracing import span
+from longtake.workflow.admission import AcceptedFacts
+from longtake.workflow.decision import Decision
+from longtake.workflow.plan import compile_document
+from longtake.workflow.reducer import accept, decide
+from longtake.workflow.state import initial
+from longtake.workflow.summary import summarize
+
+TRIES_MAX = 4
+"""How often a command is admitted again after the connection died around its commit, or its run was contended."""
+
+log = structlog.get_logger("longtake.engine.admission")
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipt, and whether it was there before."""
+
+    receipt: Receipt
+    replayed: bool = False
+
+
+class Admission:
+    """Admits commands of all channels."""
+
+    def __init__(
+        self, store: AdmissionStore, planner: Planner | None, hints: Hints, *, store_epoch: int
+    ) -> None:
+        self._store = store
+        self._planner = planner
+        self._hints = hints
+        self._store_epoch = store_epoch
+
+    async def admit(
+        self, principal: Principal, command: Command, *, channel: Channel, traceparent: str | None
+    ) -> Answer:
+        """Decide a command and store the answer, or return the answer it has.
+
+        Raises Refused for what is not kept (nothing is written), AuthorityUnavailable when nothing is known.
+        """
+        with span(
+            SPAN_COMMAND_ADMIT,
+            kind="server",
+            parent=traceparent,
+            attributes={
+                TENANT: principal.tenant,
+                COMMAND_ID: str(command.client_command_id),
+                COMMAND_KIND: command.kind,
+            },
+        ) as hop:
+            answer, result = await self._admit_patiently(
+                principal, command, channel, hop.traceparent or traceparent
+            )
+            hop.set(OUTCOME, "duplicate" if answer.replayed else answer.receipt.status)
+            if answer.receipt.run_id is not None:
+                hop.set(RUN_ID, answer.receipt.run_id)
+            if result is not None:
+                await self._hints.effects(result.pointers)
+                if result.withdrawn and answer.receipt.run_id is not None:
+                    run_id = uuid.UUID(answer.receipt.run_id)
+                    await self._hints.look_at(effects=[(id_, run_id) for id_ in result.withdrawn])
+            return answer
+
+    async def _admit_patiently(
+        self, principal: Principal, command: Command, channel: Channel, traceparent: str | None
+    ) -> tuple[Answer, CommitResult | None]:
+        try:
+            intent = command.intent_hash()
+        except UncanonicalValue as error:
+            place = ProblemError(error.pointer, error.message, error.remedy)
+            raise Refused(
+                problem("invalid-command", f"The command has no canonical form: {error}.", place)
+            ) from error
+        planned = await self._planned(principal, command, intent, channel)
+        for attempt in range(1, TRIES_MAX + 1):
+            try:
+                return await self._once(principal, command, intent, planned, channel, traceparent)
+            except _Moved:
+                continue
+            except AuthorityUnavailable:
+                # A commit may stand: the next try finds the answer under the command's id.
+                if attempt == TRIES_MAX:
+                    raise
+        raise Refused(
+            problem(
+                "command-in-progress",
+                "The run is being changed all the time; try again.",
+                retry_after_seconds=1,
+            )
+        )
+
+    async def _planned(
+        self, principal: Principal, command: Command, intent: str, channel: Channel
+    ) -> PlannedRun | Answer | None:
+        """The plan of a generation command, made before any lock; a known command's answer instead."""
+        if command.kind != "generation":
+            return None
+        body = payload_of(command, GenerationBody)
+        if self._planner is None:
+            raise Refused(
+                problem("unavailable", "This process has no application loaded.", retry_after_seconds=5)
+            )
+        try:
+            return self._planner.plan(body.workflow, body.input, body.policy)
+        except Refused:
+            # A repeat of a command that was admitted by older code still gets its answer.
+            async with self._store.transaction(principal, channel=channel, traceparent=None) as transaction:
+                known = await self._known(transaction, command, intent)
+            if known is None:
+                raise
+            return known
+
+    async def _once(
+        self,
+        principal: Principal,
+        command: Command,
+        intent: str,
+        planned: PlannedRun | Answer | None,
+        channel: Channel,
+        traceparent: str | None,
+    ) -> tuple[Answer, CommitResult | None]:
+        if isinstance(planned, Answer):
+            return planned, None
+        async with self._store.transaction(
+            principal, channel=channel, traceparent=traceparent
+        ) as transaction:
+            now = await transaction.insert_command(command, intent_hash=intent)
+            if now is None:
+                known = await self._known(transaction, command, intent)
+                if known is None:
+                    raise Refused(
+                        problem(
+                            "command-in-progress", "The command is being accepted.", retry_after_seconds=1
+                        )
+                    )
+                return known, None
+            if planned is not None:
+                receipt, result = await self._start(
+                    transaction, principal, command, planned, now, traceparent
+                )
+            else:
+                receipt, result = await self._control(transaction, principal, command, traceparent)
+            await transaction.settle_command(receipt)
+        return Answer(receipt=receipt), result
+
+    async def _known(self, transaction: AdmissionTransaction, command: Command, intent: str) -> Answer | None:
+        stored = await transaction.stored_answer(str(command.client_command_id))
+        if stored is None:
+            return None
+        if stored.intent_hash != intent:
+            raise Refused(
+                problem(
+                    "command-conflict",
+                    f"The id {command.client_command_id!r} was used before for another command. Nothing was changed.",
+                    ProblemError(
+                        "/client_command_id", "is taken by another intent", "use a new id for a new intent"
+                    ),
+                )
+            )
+        return None if stored.receipt is None else Answer(receipt=stored.receipt, replayed=True)
+
+    async def _start(
+        self,
+        transaction: AdmissionTransaction,
+        principal: Principal,
+        command: Command,
+        planned: PlannedRun,
+        now: Any,
+        traceparent: str | None,
+    ) -> tuple[Receipt, CommitResult | None]:
+        command_id = str(command.client_command_id)
+        body = payload_of(command, GenerationBody)
+        run_id = run_id_for(tenant=principal.tenant, actor=principal.actor, client_command_id=command_id)
+        await transaction.lock_project(command.project)
+        if planned.scopes:
+            held = await transaction.held_scopes(command.project, planned.scopes)
+            if held:
+                return _rejected(command, _scope_conflict(held)), None
+        new = NewRun(
+            run_id=run_id,
+            project=command.project,
+            workflow=planned.workflow,
+            workflow_version=planned.workflow_version,
+            account=body.account,
+            fingerprint=planned.fingerprint,
+            plan=planned.plan_document,
+            input=planned.input,
+            policy=planned.policy,
+            quoted=planned.quoted,
+            cap=planned.cap,
+            scopes=planned.scopes,
+            application=planned.application,
+        )
+        if not await transaction.lay_down(new, command_id=command_id, now=now):
+            return _rejected(command, await self._no_funds(transaction, body.account, planned.cap)), None
+        run = LiveRun(
+            state=initial(run_id, principal.tenant, compile_document(planned.plan_document)),
+            head=Head(
+                run_id=run_id,
+                tenant=principal.tenant,
+                store_epoch=self._store_epoch,
+                seq=0,
+                hash=bytes(32),
+                actor=principal.actor,
+                correlation=command_id,
+            ),
+        )
+        decision = accept(
+            run.state,
+            AcceptedFacts(
+                workflow=planned.workflow,
+                workflow_version=planned.workflow_version,
+                project=command.project,
+                actor=principal.actor,
+                account=body.account,
+                command_id=command_id,
+                conversation=command.conversation,
+                fingerprint=planned.fingerprint,
+                application=planned.application,
+                price_list=planned.price_list,
+            ),
+            now,
+        )
+        result = await self._write(transaction, run, decision, command_id, traceparent, now)
+        return (
+            Receipt(
+                command_id=command_id,
+                kind=command.kind,
+                status="running",
+                run_id=str(run_id),
+                revision=run.state.revision,
+                summary=summarize(run.state, now=now),
+            ),
+            result,
+        )
+
+    async def _control(
+        self,
+        transaction: AdmissionTransaction,
+        principal: Principal,
+        command: Command,
+        traceparent: str | None,
+    ) -> tuple[Receipt, CommitResult | None]:
+        command_id = str(command.client_command_id)
+        run_id, revision = target_of(command)
+        locked = await transaction.lock_run(run_id)
+        if locked is None:
+            raise Refused(
+                problem(
+                    "not-found",
+                    f"There is no run {run_id} here.",
+                    ProblemError("/targets/0", "names no run of yours", "use the run_id of a receipt"),
+                )
+            )
+        loaded, now, checked, application = locked
+        if application is not None and checked != application:
+            raise Refused(
+                problem(
+                    "command-in-progress",
+                    "The run's plan is being compared with the deployed code; try again.",
+                    retry_after_seconds=1,
+                )
+            )
+        run = revive(loaded, store_epoch=self._store_epoch)
+        now = now if run.clock is None else max(now, run.clock)
+        decision = decide(run.state, signal_of(command, principal, command_id, revision), now)
+        if decision.refusal is not None:
+            receipt = _rejected(command, decision.refusal)
+            return msgspec.structs.replace(receipt, run_id=str(run_id), revision=run.state.revision), None
+        result = await self._write(transaction, run, decision, command_id, traceparent, now)
+        return (
+            Receipt(
+                command_id=command_id,
+                kind=command.kind,
+                status=decision.command_status,
+                run_id=str(run_id),
+                revision=run.state.revision,
+                summary=summarize(run.state, now=now),
+            ),
+            result,
+        )
+
+    async def _write(
+        self,
+        transaction: AdmissionTransaction,
+        run: LiveRun,
+        decision: Decision,
+        command_id: str,
+        traceparent: str | None,
+        now: Any,
+    ) -> CommitResult:
+        commit = empty_commit(run, traceparent=traceparent)
+        add_decision(
+            commit, run, decision, causation=f"command:{command_id}", traceparent=traceparent, now=now
+        )
+        finish(commit, run, dict.fromkeys(decision.touched))
+        result = await transaction.commit_run(commit)
+        if run.head.run_id not in result.committed:
+            raise _Moved
+        return result
+
+    async def _no_funds(self, transaction: AdmissionTransaction, account: str, cap: int) -> Problem:
+        funds = await transaction.funds(account)
+        if funds is None:
+            return problem(
+                "insufficient-funds",
+                f"There is no account {account!r}.",
+                ProblemError("/payload/account", "does not exist", "name an account that has been funded"),
+            )
+        return problem(
+            "insufficient-funds",
+            f"The account {account!r} has {funds.balance - funds.held} credits free ({funds.balance} less "
+            f"{funds.held} promised to active runs); this run may cost up to {cap}.",
+            ProblemError("/payload/account", "cannot pay", f"add {cap - funds.balance + funds.held} credits"),
+        )
+
+
+class _Moved(Exception):
+    """The run changed between its reading and its writing; the transaction is rolled back and tried again."""
+
+
+def _rejected(command: Command, refusal: Problem) -> Receipt:
+    return Receipt(
+        command_id=str(command.client_command_id), kind=command.kind, status="rejected", problem=refusal
+    )
+
+
+def _scope_conflict(held: Any) -> Problem:
+    places = tuple(
+        ProblemError(
+            "/payload/input", f"scope {item.scope!r} is held by run {item.run_id}", "wait, or cancel that run"
+        )
+        for item in held
+    )
+    first = held[0]
+    return problem(
+        "scope-conflict",
+        f"Run {first.run_id} is active in phase {first.phase or 'none'} and holds {first.scope!r}.",
+        *places,
+    )

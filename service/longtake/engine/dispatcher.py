@@ -1,0 +1,224 @@
+"""The dispatcher: batches of pointers become decisions (design.md 2.7, P21).
+
+Read the facts behind the pointers, bring their runs into memory, decide, write everything in one statement, publish.
+The number of statements does not depend on the size of the batch. Together with admission it is the only writer of
+events. Leaves to others: where pointers come from (dispatch_loop.py), the rules (workflow/).
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import structlog
+
+from longtake.contracts.signals import (
+    CallbackArrived,
+    DeadlinePassed,
+    LeaseExpired,
+    OutcomeReported,
+    PlanChecked,
+)
+from longtake.engine.deciding import LiveRun, RunCache, blocked_commit, commit_of
+from longtake.engine.hints import Hints
+from longtake.errors import UnreadableHistory
+from longtake.ports import Doorbell
+from longtake.store import CommitResult, DecisionStore, Fact, RunCommit
+from longtake.telemetry.attributes import (
+    BATCH_SIZE,
+    RUN_ID,
+    RUN_REVISION,
+    SPAN_DISPATCH_BATCH,
+    SPAN_RUN_DECIDE,
+)
+from longtake.telemetry.tracing import span
+
+ROUNDS_MAX = 5
+"""How often runs that moved under our hands are decided again in one batch."""
+DOORBELL_PLANS = "plans"
+DOORBELL_RELAY = "relay"
+
+log = structlog.get_logger("longtake.engine.dispatcher")
+
+
+class Pointers(msgspec.Struct, kw_only=True):
+    """What a batch asks to look at; ordered sets."""
+
+    effects: dict[uuid.UUID, None] = {}
+    inbox: dict[uuid.UUID, None] = {}
+    runs: dict[uuid.UUID, None] = {}
+
+    def __len__(self) -> int:
+        return len(self.effects) + len(self.inbox) + len(self.runs)
+
+    def ids(self) -> Iterable[uuid.UUID]:
+        """All ids, whatever they name."""
+        yield from self.effects
+        yield from self.inbox
+        yield from self.runs
+
+
+class BatchOutcome(msgspec.Struct, kw_only=True):
+    """What became of a batch."""
+
+    committed: int = 0
+    blocked: int = 0
+    deferred: int = 0
+    """Facts that must come again: their plan is not checked yet, or their run would not hold still."""
+    unknown: set[uuid.UUID] = set()
+
+
+class Dispatcher:
+    """Decides batches of signals."""
+
+    def __init__(self, store: DecisionStore, hints: Hints, doorbell: Doorbell, *, store_epoch: int) -> None:
+        self._store = store
+        self._hints = hints
+        self._doorbell = doorbell
+        self.cache = RunCache(store_epoch=store_epoch)
+
+    async def handle(self, pointers: Pointers) -> BatchOutcome:
+        """Decide everything behind the pointers. Raises AuthorityUnavailable; the batch can then come again."""
+        outcome = BatchOutcome()
+        remaining = pointers
+        for _ in range(ROUNDS_MAX):
+            remaining = await self._round(remaining, outcome)
+            if not len(remaining):
+                return outcome
+        outcome.deferred += len(remaining)
+        return outcome
+
+    async def _round(self, pointers: Pointers, outcome: BatchOutcome) -> Pointers:
+        batch = await self._store.facts(
+            effects=list(pointers.effects), inbox=list(pointers.inbox), runs=list(pointers.runs)
+        )
+        outcome.unknown |= {id_ for id_ in pointers.ids() if id_ not in batch.known}
+        by_run = self._checked(batch.facts, outcome)
+        if not by_run:
+            return Pointers()
+        with span(SPAN_DISPATCH_BATCH, attributes={BATCH_SIZE: len(batch.facts)}) as hop:
+            runs = await self._runs(by_run)
+            commits, broken = self._decide_all(runs, by_run, hop.traceparent)
+            commits += await self._block(broken, by_run)
+            outcome.blocked += len(broken)
+            try:
+                result = await self._store.commit(commits)
+            except BaseException:
+                # What was decided in memory is not what stands: fold those runs again.
+                for commit in commits:
+                    self.cache.forget(commit.run_id)
+                raise
+            outcome.committed += len(result.committed)
+            self._keep(commits, result)
+            await self._hints.effects(result.pointers)
+        self._announce_later(commits, result)
+        return _again(by_run, commits, result)
+
+    def _checked(self, facts: Sequence[Fact], outcome: BatchOutcome) -> dict[uuid.UUID, list[Fact]]:
+        """Facts by run; those of runs whose plan was not compared with the deployed code wait (P15)."""
+        by_run: dict[uuid.UUID, list[Fact]] = {}
+        waiting = 0
+        for fact in facts:
+            checked = fact.application is None or fact.plan_checked == fact.application
+            if checked or isinstance(fact.signal, PlanChecked):
+                by_run.setdefault(fact.run_id, []).append(fact)
+            else:
+                waiting += 1
+        if waiting:
+            outcome.deferred += waiting
+            self._doorbell.ring(DOORBELL_PLANS)
+        return by_run
+
+    async def _runs(self, by_run: Mapping[uuid.UUID, list[Fact]]) -> dict[uuid.UUID, LiveRun]:
+        """Every run of the batch in memory, at the revision its facts were read at or later."""
+        behind: dict[uuid.UUID, int] = {}
+        for run_id, facts in by_run.items():
+            cached = self.cache.revision(run_id)
+            if cached > facts[0].revision:
+                self.cache.forget(run_id)
+                cached = 0
+            if cached != facts[0].revision:
+                behind[run_id] = cached
+        found = {run_id: self.cache.get(run_id) for run_id in by_run if run_id not in behind}
+        if behind:
+            for loaded in await self._store.load(behind):
+                try:
+                    found[loaded.run_id] = self.cache.catch_up(loaded)
+                except UnreadableHistory as error:
+                    log.error("longtake.history_unreadable", run_id=str(loaded.run_id), reason=str(error))
+                    self.cache.forget(loaded.run_id)
+        return found
+
+    def _decide_all(
+        self,
+        runs: Mapping[uuid.UUID, LiveRun],
+        by_run: Mapping[uuid.UUID, list[Fact]],
+        batch_trace: str | None,
+    ) -> tuple[list[RunCommit], dict[uuid.UUID, str]]:
+        commits: list[RunCommit] = []
+        broken: dict[uuid.UUID, str] = {}
+        for run_id, run in runs.items():
+            facts = by_run[run_id]
+            try:
+                commits.append(self._decide(run, facts, batch_trace))
+            except Exception as error:  # noqa: BLE001 - one run's defect must not hold up the others (F56)
+                log.error(
+                    "longtake.reducer_failed", run_id=str(run_id), error=f"{type(error).__name__}: {error}"
+                )
+                self.cache.forget(run_id)
+                broken[run_id] = f"{type(error).__name__}: {error}"
+        return commits, broken
+
+    def _decide(self, run: LiveRun, facts: list[Fact], batch_trace: str | None) -> RunCommit:
+        with span(
+            SPAN_RUN_DECIDE,
+            parent=next((fact.traceparent for fact in facts if fact.traceparent), None),
+            links=[batch_trace] if batch_trace else [],
+            attributes={RUN_ID: str(run.head.run_id)},
+        ) as hop:
+            commit = commit_of(run, facts, traceparent=hop.traceparent)
+            hop.set(RUN_REVISION, commit.row.revision)
+            return commit
+
+    async def _block(
+        self, broken: Mapping[uuid.UUID, str], by_run: Mapping[uuid.UUID, list[Fact]]
+    ) -> list[RunCommit]:
+        """Block the runs whose reducer raised, from their stored state; their facts stay where they are."""
+        if not broken:
+            return []
+        loaded = await self._store.load(dict.fromkeys(broken, 0))
+        return [
+            blocked_commit(self.cache.catch_up(run), by_run[run.run_id][0], broken[run.run_id])
+            for run in loaded
+        ]
+
+    def _keep(self, commits: Sequence[RunCommit], result: CommitResult) -> None:
+        for commit in commits:
+            if commit.run_id not in result.committed or commit.row.ended_at is not None:
+                self.cache.forget(commit.run_id)
+
+    def _announce_later(self, commits: Sequence[RunCommit], result: CommitResult) -> None:
+        """Effects and timers that become due later: relay and sweeper may be asleep until after that (P24)."""
+        standing = [commit for commit in commits if commit.run_id in result.committed]
+        due = [effect.not_before for commit in standing for effect, _ in commit.effects if effect.not_before]
+        due += [timer.due_at for commit in standing for timer in commit.timers]
+        if due:
+            self._doorbell.ring(DOORBELL_RELAY, due_at=min(due))
+
+
+def _again(
+    by_run: Mapping[uuid.UUID, list[Fact]], commits: Sequence[RunCommit], result: CommitResult
+) -> Pointers:
+    """What must be looked at once more: facts of runs that moved, and work that was withdrawn by this batch."""
+    pointers = Pointers(effects=dict.fromkeys(result.withdrawn))
+    for commit in commits:
+        if commit.run_id in result.committed:
+            continue
+        for fact in by_run[commit.run_id]:
+            match fact.signal:
+                case OutcomeReported() | LeaseExpired() | DeadlinePassed():
+                    pointers.effects[fact.signal.effect_id] = None
+                case CallbackArrived():
+                    pointers.inbox[fact.signal.inbox_id] = None
+                case _:
+                    pointers.runs[fact.run_id] = None
+    return pointers

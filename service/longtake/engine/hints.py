@@ -1,0 +1,122 @@
+"""Hints: pointers packed into messages, and the doorbells beside them (P7, P11).
+
+Whatever is lost here is found by relay and sweeper, so publishing never fails a caller: it is logged and counted.
+"""
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+import structlog
+
+from longtake.contracts.ids import callback_part, subject_token
+from longtake.contracts.pointers import (
+    POINTERS_PER_MESSAGE_MAX,
+    CallbackPointers,
+    EffectPointers,
+    encode_pointers,
+    message_id,
+)
+from longtake.errors import TransportUnavailable
+from longtake.ports import OutgoingMessage, Publisher
+from longtake.store import EffectPointer
+
+EFFECT_STREAM = "LT_EFFECT"
+CALLBACK_STREAM = "LT_CALLBACK"
+CALLBACK_PARTS = 4
+
+log = structlog.get_logger("longtake.engine.hints")
+
+
+def pack_factor(pool: str) -> int:
+    """How many effects one message of the pool carries: 64 for pools declared short, else 1 (P11)."""
+    return POINTERS_PER_MESSAGE_MAX if pool == "short" or pool.startswith("short-") else 1
+
+
+class Hints:
+    """Publishes pointers of one process under the store's epoch."""
+
+    def __init__(self, publisher: Publisher, *, store_epoch: int) -> None:
+        self._publisher = publisher
+        self._epoch = store_epoch
+
+    async def effects(self, pointers: Sequence[EffectPointer]) -> int:
+        """Publish pointers to effects; returns how many messages were stored."""
+        return await self._publish(list(self._effect_messages(pointers)))
+
+    async def look_at(
+        self,
+        *,
+        effects: Iterable[tuple[uuid.UUID, uuid.UUID]] = (),
+        inbox: Iterable[tuple[uuid.UUID, uuid.UUID]] = (),
+        runs: Iterable[uuid.UUID] = (),
+        salt: int = 0,
+        traceparent: str | None = None,
+    ) -> int:
+        """Ask the dispatcher to look at rows: (id, run id) of effects and inbox rows, or whole runs.
+
+        `salt` makes a repeated request another message, so that de-duplication does not swallow it.
+        """
+        parts: dict[int, tuple[list[uuid.UUID], list[uuid.UUID], list[uuid.UUID]]] = {}
+        for index, pairs in enumerate((effects, inbox, [(run, run) for run in runs])):
+            for id_, run_id in pairs:
+                parts.setdefault(callback_part(run_id, CALLBACK_PARTS), ([], [], []))[index].append(id_)
+        messages = []
+        headers = {"traceparent": traceparent} if traceparent else {}
+        for part, (effect_ids, inbox_ids, run_ids) in parts.items():
+            for start in range(
+                0, max(len(effect_ids), len(inbox_ids), len(run_ids)), POINTERS_PER_MESSAGE_MAX
+            ):
+                window = slice(start, start + POINTERS_PER_MESSAGE_MAX)
+                body = encode_pointers(
+                    CallbackPointers(
+                        epoch=self._epoch,
+                        effects=tuple(effect_ids[window]),
+                        inbox=tuple(inbox_ids[window]),
+                        runs=tuple(run_ids[window]),
+                    )
+                )
+                messages.append(
+                    OutgoingMessage(
+                        subject=f"longtake.v1.callback.{part}",
+                        body=body,
+                        stream=CALLBACK_STREAM,
+                        message_id=message_id(body, generation=salt),
+                        headers=headers,
+                    )
+                )
+        return await self._publish(messages)
+
+    def _effect_messages(self, pointers: Sequence[EffectPointer]) -> Iterable[OutgoingMessage]:
+        pools: dict[str, list[EffectPointer]] = {}
+        for pointer in pointers:
+            pools.setdefault(pointer.pool, []).append(pointer)
+        for pool, waiting in pools.items():
+            factor = pack_factor(pool)
+            for start in range(0, len(waiting), factor):
+                packed = waiting[start : start + factor]
+                body = encode_pointers(
+                    EffectPointers(
+                        epoch=self._epoch, effects=tuple((p.id, p.attempt, p.generation) for p in packed)
+                    )
+                )
+                headers = {"traceparent": packed[0].traceparent} if packed[0].traceparent else {}
+                yield OutgoingMessage(
+                    subject=f"longtake.v1.effect.{subject_token(pool)}",
+                    body=body,
+                    stream=EFFECT_STREAM,
+                    message_id=message_id(body),
+                    headers=headers,
+                )
+
+    async def _publish(self, messages: list[OutgoingMessage]) -> int:
+        if not messages:
+            return 0
+        try:
+            results = await self._publisher.publish(messages)
+        except TransportUnavailable as error:
+            log.warning("longtake.hints_delayed", messages=len(messages), reason=str(error))
+            return 0
+        stored = sum(1 for result in results if result.state in ("stored", "duplicate"))
+        if stored < len(messages):
+            log.warning("longtake.hints_unconfirmed", messages=len(messages), stored=stored)
+        return stored

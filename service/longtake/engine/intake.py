@@ -1,0 +1,112 @@
+"""The intake: commands that producers published to LT_COMMAND take the same way as those posted over HTTP.
+
+Commit first, then `ack_sync`. What cannot be read, and what is refused without being kept, stays as a dead letter and
+is answered on the receipt subject, so nothing is lost without a word (T19).
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable
+
+import structlog
+
+from longtake.contracts.codec import to_json
+from longtake.contracts.principal import Principal
+from longtake.contracts.problems import Problem
+from longtake.engine.admission import Admission
+from longtake.engine.commands import read_command
+from longtake.engine.relay import ACTOR_HEADER, COPIED_HEADER
+from longtake.errors import AuthorityUnavailable, Refused, TransportUnavailable
+from longtake.lifecycle import LoopService
+from longtake.ports import Delivery, Transport
+from longtake.store import SweepStore
+from longtake.telemetry.tracing import extract
+
+COMMANDS_AT_ONCE_MAX = 16
+FETCH_SECONDS = 5.0
+AWAY_SECONDS = 0.5
+RETRY_SECONDS_MAX = 2.0
+
+log = structlog.get_logger("longtake.engine.intake")
+
+
+class Intake(LoopService):
+    """Reads LT_COMMAND until it is stopped."""
+
+    def __init__(self, admission: Admission, transport: Transport, store: SweepStore) -> None:
+        super().__init__("intake", self._work)
+        self._admission = admission
+        self._transport = transport
+        self._store = store
+
+    async def _work(self, stopping: asyncio.Event) -> None:
+        subscription = await self._transport.commands()
+        try:
+            while not stopping.is_set():
+                try:
+                    deliveries = await subscription.fetch(
+                        limit=COMMANDS_AT_ONCE_MAX, wait_seconds=FETCH_SECONDS
+                    )
+                except TransportUnavailable:
+                    await asyncio.sleep(AWAY_SECONDS)
+                    continue
+                async with asyncio.TaskGroup() as group:
+                    for delivery in deliveries:
+                        group.create_task(self._take(delivery))
+        finally:
+            await subscription.close()
+
+    async def _take(self, delivery: Delivery) -> None:
+        try:
+            await self.take(delivery)
+        except AuthorityUnavailable as error:
+            log.warning("longtake.intake_delayed", reason=str(error))
+            await _quietly(delivery.nak(delay_seconds=random.uniform(0.2, RETRY_SECONDS_MAX)))
+        except TransportUnavailable as error:
+            log.warning("longtake.intake_unsettled", reason=str(error))
+
+    async def take(self, delivery: Delivery) -> None:
+        """Admit one message and settle it. Raises AuthorityUnavailable, TransportUnavailable; it comes again then."""
+        if COPIED_HEADER in delivery.headers:
+            # The relay's copy of an HTTP command: kept in the stream for a restore, admitted already.
+            await delivery.ack()
+            return
+        tenant = delivery.subject.split(".")[3]
+        principal = Principal(tenant=tenant, actor=delivery.headers.get(ACTOR_HEADER, "nats"))
+        key = delivery.headers.get("Nats-Msg-Id")
+        try:
+            command = read_command(delivery.body, key=None)
+            answer = await self._admission.admit(
+                principal, command, channel="nats", traceparent=extract(delivery.headers)
+            )
+        except Refused as refusal:
+            await self._refuse(delivery, tenant, key, refusal.problem)
+            return
+        receipt = to_json(answer.receipt)
+        await self._transport.publish_receipt(
+            tenant=tenant, command_id=answer.receipt.command_id, receipt=receipt
+        )
+        await delivery.ack(sync=True)
+
+    async def _refuse(self, delivery: Delivery, tenant: str, key: str | None, refusal: Problem) -> None:
+        log.error(
+            "longtake.command_refused", subject=delivery.subject, problem=refusal.slug, detail=refusal.detail
+        )
+        await self._store.dead_letter(
+            tenant=tenant,
+            source="intake",
+            subject=delivery.subject,
+            reason=f"{refusal.slug}: {refusal.detail}",
+            body=delivery.body,
+            headers=delivery.headers,
+        )
+        if key is not None:
+            await self._transport.publish_receipt(tenant=tenant, command_id=key, receipt=to_json(refusal))
+        await delivery.term()
+
+
+async def _quietly(settling: Awaitable[None]) -> None:
+    try:
+        await settling
+    except TransportUnavailable:
+        return

@@ -1,0 +1,50 @@
+"""The guard of the streams: a stream that was made anew has forgotten its messages (F10).
+
+The store remembers when each stream was created. Another time means that every pointer in it may be lost: the
+transport epoch rises, and the relay publishes all open effects again.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import structlog
+
+from longtake.engine.dispatcher import DOORBELL_RELAY
+from longtake.errors import AuthorityUnavailable
+from longtake.ports import Doorbell
+from longtake.store import SweepStore
+
+log = structlog.get_logger("longtake.engine.streams")
+
+
+class SeenStream(Protocol):
+    """A stream as the transport found it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def created(self) -> str: ...
+
+
+class StreamGuard:
+    """Compares streams with those the store remembers."""
+
+    def __init__(self, store: SweepStore) -> None:
+        self._store = store
+        self.doorbell: Doorbell | None = None
+
+    async def seen(self, streams: Sequence[SeenStream]) -> None:
+        """Take note of the streams; raise the epoch when one of them is new under an old name."""
+        created = {stream.name: str(stream.created) for stream in streams}
+        try:
+            known = await self._store.stream_identities()
+            if all(known.get(name) == birth for name, birth in created.items()):
+                return
+            await self._store.save_stream_identities(created)
+            if any(name in known and known[name] != birth for name, birth in created.items()):
+                epoch = await self._store.raise_transport_epoch()
+                log.warning("longtake.transport_epoch_raised", epoch=epoch)
+                if self.doorbell is not None:
+                    self.doorbell.ring(DOORBELL_RELAY)
+        except AuthorityUnavailable as error:
+            log.warning("longtake.streams_unchecked", reason=str(error))

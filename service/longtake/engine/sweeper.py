@@ -1,0 +1,84 @@
+"""The sweeper: finds what an arrow was about when the arrow was lost (design.md 4).
+
+Leases that ended, receipts and callbacks that nobody looked at, deadlines, timers, signals. It decides nothing: it
+puts work back into the queue, or asks the dispatcher to look. Any number may run.
+"""
+
+import asyncio
+import itertools
+import random
+import time
+
+import structlog
+
+from longtake.engine.dispatcher import DOORBELL_RELAY
+from longtake.engine.hints import Hints
+from longtake.engine.pace import Pace
+from longtake.errors import AuthorityUnavailable, TransportUnavailable
+from longtake.lifecycle import LoopService
+from longtake.ports import Doorbell
+from longtake.store import SweepStore
+from longtake.telemetry.attributes import BATCH_SIZE, SPAN_SWEEP_BATCH
+from longtake.telemetry.tracing import span
+
+LEASES_MAX = 5
+"""Leases an effect may lose before its call was opened; then the attempt counts as failed."""
+DOORBELLS_PER_PASS_MAX = 512
+DOORBELL_SWEEPER = "sweeper"
+
+log = structlog.get_logger("longtake.engine.sweeper")
+
+
+class Sweeper(LoopService):
+    """The sweeper role of one process."""
+
+    def __init__(
+        self, store: SweepStore, hints: Hints, doorbell: Doorbell, *, pace: Pace, lease_seconds: int
+    ) -> None:
+        super().__init__("sweeper", self._work)
+        self._store = store
+        self._hints = hints
+        self._doorbell = doorbell
+        self._pace = pace
+        self._lease_seconds = lease_seconds
+        self._connected_since: float | None = None
+        self._salt = itertools.count(random.getrandbits(40))
+
+    async def _work(self, stopping: asyncio.Event) -> None:
+        while not stopping.is_set():
+            try:
+                busy = await self.pass_once()
+                seconds = 0.0 if busy else await self._pace.seconds(self._store)
+            except (AuthorityUnavailable, TransportUnavailable) as error:
+                log.warning("longtake.sweep_delayed", reason=str(error))
+                self._connected_since = None
+                seconds = self._pace.away_seconds
+            if seconds > 0:
+                await self._pace.sleep(self._doorbell, DOORBELL_SWEEPER, seconds, stopping)
+
+    async def pass_once(self) -> bool:
+        """Look once at everything; True when there may be more at once."""
+        now = time.monotonic()
+        if self._connected_since is None:
+            self._connected_since = now
+        ended = await self._store.expire_leases(
+            leases_max=LEASES_MAX,
+            authority_up_seconds=float(self._lease_seconds),
+            connected=now - self._connected_since >= self._lease_seconds,
+        )
+        lost = await self._store.lost_doorbells(
+            grace_seconds=self._pace.grace_seconds, limit=DOORBELLS_PER_PASS_MAX
+        )
+        asked = [(id_, run_id) for id_, run_id, state in ended if state == "expired"]
+        if ended:
+            log.warning("longtake.leases_ended", leases=len(ended), unknown_or_exhausted=len(asked))
+            self._doorbell.ring(DOORBELL_RELAY)
+        if asked or lost:
+            with span(SPAN_SWEEP_BATCH, attributes={BATCH_SIZE: len(asked) + len(lost)}):
+                await self._hints.look_at(
+                    effects=asked + [(bell.id, bell.run_id) for bell in lost if bell.what == "effect"],
+                    inbox=[(bell.id, bell.run_id) for bell in lost if bell.what == "inbox"],
+                    runs=dict.fromkeys(bell.run_id for bell in lost if bell.what == "run"),
+                    salt=next(self._salt),
+                )
+        return len(lost) >= DOORBELLS_PER_PASS_MAX

@@ -1,0 +1,223 @@
+-- name: effects_claim
+-- Lease the first n claimable of these effects to a worker, each under a higher fence; the rest go back to the relay
+-- under a higher generation (P11). Asking again with the same claim id returns the same leases.
+-- $1 claim id  $2 effect ids  $3 attempts  $4 n  $5 owner  $6 lease seconds  $7 fence floor of this store epoch
+with wanted as materialized (
+    select e.id, row_number() over () as place
+    from (
+        select e.id from unnest($2::uuid[], $3::integer[]) as w (id, attempt)
+        join longtake.effects e on e.id = w.id
+        where e.attempt = w.attempt and e.state = 'queued' and e.not_before <= clock_timestamp() and e.closed_at is null
+        order by e.id
+        for update of e skip locked
+    ) e
+), taken as (
+    update longtake.effects e set state = 'leased', claim_id = $1, lease_owner = $5,
+        lease_until = clock_timestamp() + make_interval(secs => $6), fence = greatest(e.fence, $7) + 1,
+        leases = e.leases + 1, claimed_at = clock_timestamp(), heartbeat_at = clock_timestamp()
+    from wanted w where e.id = w.id and w.place <= $4
+    returning e.*
+), claims as (
+    insert into longtake.effect_claims (effect_id, fence, tenant_id, run_id, step, attempt, kind, owner, claim_id,
+        claimed_at)
+    select id, fence, tenant_id, run_id, step, attempt, kind, $5, $1, claimed_at from taken
+), put_back as (
+    update longtake.effects e set generation = e.generation + 1, published_at = null
+    from wanted w where e.id = w.id and w.place > $4
+)
+select id, tenant_id, run_id, step, attempt, kind, activity, pool, input, fence, traceparent, external_ref,
+    call_opened_at is not null as call_opened_before
+from taken
+union all
+select e.id, e.tenant_id, e.run_id, e.step, e.attempt, e.kind, e.activity, e.pool, e.input, e.fence, e.traceparent,
+    e.external_ref, e.call_opened_at is not null
+from unnest($2::uuid[]) as w (id) join longtake.effects e on e.id = w.id
+where e.claim_id = $1 and e.state = 'leased';
+
+-- name: leases_renew
+-- Renew leases that are still held; an id that does not come back is lost (P18).
+-- $1 effect ids  $2 fences  $3 owner  $4 lease seconds  $5 progress (null: unchanged)
+update longtake.effects e set lease_until = clock_timestamp() + make_interval(secs => $4),
+    heartbeat_at = clock_timestamp(), progress = coalesce(w.progress, e.progress)
+from (
+    select e.id, w.progress from unnest($1::uuid[], $2::bigint[], $5::smallint[]) as w (id, fence, progress)
+    join longtake.effects e on e.id = w.id
+    where e.fence = w.fence and e.lease_owner = $3 and e.state = 'leased' and e.lease_until > clock_timestamp()
+    order by e.id
+    for update of e
+) w
+where e.id = w.id
+returning e.id;
+
+-- name: call_open
+-- Mark that the outside world is about to be called: a lease lost after this is an unknown outcome (P18).
+-- $1 effect id  $2 fence
+update longtake.effects set call_opened_at = clock_timestamp()
+where id = $1 and fence = $2 and state = 'leased' and lease_until > clock_timestamp()
+returning id;
+
+-- name: receipts_store
+-- Store receipts whatever their fence; the first one of an effect stands, a later one is kept apart (P1).
+-- An effect that was closed without a receipt is opened again for the reducer to look at.
+-- $1 effect ids (ascending)  $2 fences  $3 owners  $4 receipts  $5 traceparents
+with w as (
+    select * from unnest($1::uuid[], $2::bigint[], $3::text[], $4::json[], $5::text[])
+        as u (id, fence, owner, receipt, traceparent)
+), held as materialized (
+    select e.id, e.receipt is null as free, e.tenant_id from w join longtake.effects e on e.id = w.id
+    order by e.id for update of e
+), stored as (
+    update longtake.effects e set receipt = w.receipt, reporter = w.owner, report_fence = w.fence,
+        report_traceparent = w.traceparent, reported_at = clock_timestamp(), state = 'reported', closed_at = null,
+        disposition = null
+    from w join held h on h.id = w.id
+    where e.id = w.id and h.free
+    returning e.id, e.run_id
+), late as (
+    insert into longtake.late_receipts (effect_id, fence, tenant_id, owner, receipt)
+    select w.id, w.fence, h.tenant_id, w.owner, w.receipt from w join held h on h.id = w.id
+    join longtake.effects e on e.id = w.id
+    where not h.free and not (e.report_fence = w.fence and e.reporter = w.owner)
+    on conflict (effect_id, fence) do nothing
+)
+select id, run_id from stored;
+
+-- name: effects_put_back
+-- A poll found nothing, or the provider took nothing: wait again, quietly, on the same row (G41).
+-- $1 effect ids (ascending)  $2 fences  $3 delay seconds  $4 progress
+update longtake.effects e set state = 'queued', not_before = clock_timestamp() + make_interval(secs => w.delay),
+    generation = e.generation + 1, published_at = null, lease_owner = null, lease_until = null, call_opened_at = null,
+    leases = 0, progress = coalesce(w.progress, e.progress)
+from (
+    select e.id, w.delay, w.progress
+    from unnest($1::uuid[], $2::bigint[], $3::double precision[], $4::smallint[]) as w (id, fence, delay, progress)
+    join longtake.effects e on e.id = w.id
+    where e.fence = w.fence and e.state = 'leased'
+    order by e.id
+    for update of e
+) w
+where e.id = w.id
+returning e.id, e.not_before;
+
+-- name: leases_release
+-- A worker that stops gives back work it has not begun. $1 effect ids  $2 fences  $3 owner
+update longtake.effects e set state = 'queued', generation = e.generation + 1, published_at = null,
+    lease_owner = null, lease_until = null
+from (
+    select e.id from unnest($1::uuid[], $2::bigint[]) as w (id, fence) join longtake.effects e on e.id = w.id
+    where e.fence = w.fence and e.lease_owner = $3 and e.state = 'leased' and e.call_opened_at is null
+    order by e.id
+    for update of e
+) w
+where e.id = w.id
+returning e.id;
+
+-- name: leases_expire
+-- Leases that ended without a receipt. Before the call was opened the effect goes back to the queue; afterwards, or
+-- after too many leases, the reducer is asked. Leases end only when the authority has been up for one lease (P18);
+-- those of an owner that is proved dead end at once.
+-- $1 largest number of leases  $2 seconds the authority must have been up  $3 whether this sweeper has been connected so long
+with due as materialized (
+    select e.id, e.call_opened_at is not null or e.leases >= $1 as asks
+    from longtake.effects e
+    where e.closed_at is null and e.state = 'leased'
+        and ((e.lease_until <= clock_timestamp() and $3
+              and pg_postmaster_start_time() <= clock_timestamp() - make_interval(secs => $2))
+             or exists (select from longtake.incarnations i
+                        where i.owner = e.lease_owner and i.alive_until = '-infinity'))
+    order by e.id
+    for update of e skip locked
+)
+update longtake.effects e set state = case when d.asks then 'expired' else 'queued' end,
+    generation = e.generation + 1, published_at = null, lease_owner = null, lease_until = null
+from due d where e.id = d.id
+returning e.id, e.run_id, e.state;
+
+-- name: pointers_due
+-- Effects whose pointer must be published now: due and never published, or published by a process that is dead, or
+-- published so long ago in a stream that has since moved on (P12, P16). Marked before they are published.
+-- $1 limit  $2 incarnation  $3 grace seconds  $4 pools whose stream shows nothing older  $5 their oldest message (null: none)
+-- $6 whether the transport epoch changed: then every pointer is lost
+with due as materialized (
+    select e.id
+    from longtake.effects e
+    left join unnest($4::text[], $5::timestamptz[]) as s (pool, oldest) on s.pool = e.pool
+    where e.closed_at is null and e.state = 'queued' and e.not_before <= clock_timestamp()
+        and (e.published_at is null
+             or $6
+             or exists (select from longtake.incarnations i
+                        where i.id = e.incarnation and i.alive_until < clock_timestamp())
+             or (s.pool is not null
+                 and e.published_at < clock_timestamp()
+                     - make_interval(secs => $3 * power(2, least(e.generation - 1, 5)))
+                 and (s.oldest is null or s.oldest > e.published_at + make_interval(secs => $3))))
+    order by e.priority desc, e.id
+    limit $1
+    for update of e skip locked
+)
+update longtake.effects e set
+    generation = e.generation + case when e.published_at is null then 0 else 1 end,
+    published_at = clock_timestamp(), incarnation = $2
+from due d where e.id = d.id
+returning e.id, e.attempt, e.generation, e.pool, e.traceparent;
+
+-- name: doorbells_lost
+-- Whatever waits for the dispatcher longer than a grace: receipts, ended leases, deadlines, callbacks, timers, signals.
+-- $1 grace seconds  $2 limit
+(select 'effect' as what, e.id, e.run_id from longtake.effects e
+ join longtake.runs r on r.run_id = e.run_id
+ where e.closed_at is null and not r.poisoned
+    and ((e.state in ('reported', 'expired') and coalesce(e.reported_at, e.heartbeat_at) < clock_timestamp() - make_interval(secs => $1))
+         or (e.receipt is null and e.deadline <= clock_timestamp()))
+ limit $2)
+union all
+(select 'inbox', i.id, i.run_id from longtake.inbox i join longtake.runs r on r.run_id = i.run_id
+ where i.settled_at is null and not r.poisoned and i.received_at < clock_timestamp() - make_interval(secs => $1) limit $2)
+union all
+(select 'run', t.run_id, t.run_id from longtake.timers t join longtake.runs r on r.run_id = t.run_id
+ where t.due_at <= clock_timestamp() and not r.poisoned limit $2)
+union all
+(select 'run', s.run_id, s.run_id from longtake.signals s
+ where s.settled_at is null and s.created_at < clock_timestamp() - make_interval(secs => $1) limit $2);
+
+-- name: next_due
+-- Seconds until anything is due that no doorbell announces; null when nothing is (P24). $1 grace seconds
+select extract(epoch from min(at) - clock_timestamp())::double precision as seconds
+from (
+    select min(case
+        when e.state = 'queued' and e.published_at is null then e.not_before
+        when e.state = 'queued' then greatest(e.published_at, e.not_before)
+            + make_interval(secs => $1 * power(2, least(e.generation - 1, 5)))
+        when e.state = 'leased' then e.lease_until
+        else coalesce(e.reported_at, clock_timestamp()) + make_interval(secs => $1)
+    end) as at
+    from longtake.effects e where e.closed_at is null
+    union all select min(deadline) from longtake.effects where closed_at is null and receipt is null
+    union all select min(due_at) from longtake.timers
+    union all select min(received_at) + make_interval(secs => $1) from longtake.inbox where settled_at is null
+    union all select min(created_at) from longtake.signals where settled_at is null
+) d;
+
+-- name: incarnation_announce
+-- A process says that it lives until then. $1 id  $2 owner  $3 roles  $4 pools  $5 activities  $6 host  $7 pid  $8 seconds
+insert into longtake.incarnations (id, owner, roles, pools, activities, host, pid, alive_until)
+values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8))
+on conflict (id) do update set alive_until = excluded.alive_until;
+
+-- name: incarnation_end
+-- A process stops in good order. $1 id
+update longtake.incarnations set alive_until = '-infinity' where id = $1;
+
+-- name: incarnations_bury
+-- Every process but this one is known to be dead: the lock of the data directory is ours (P18). $1 id
+update longtake.incarnations set alive_until = '-infinity' where id <> $1 and alive_until > '-infinity' returning owner;
+
+-- name: dead_letters_insert
+-- Keep what no redelivery will cure. $1 tenant  $2 source  $3 subject  $4 reason  $5 body  $6 headers
+insert into longtake.dead_letters (tenant_id, source, subject, reason, body, headers)
+values ($1, $2, $3, $4, $5, $6);
+
+-- name: poll_window
+-- How many pointers of each pool are published and unclaimed.
+select pool, count(*) as unclaimed from longtake.effects
+where closed_at is null and state = 'queued' and published_at is not null group by pool;

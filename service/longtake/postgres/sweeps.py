@@ -1,0 +1,172 @@
+"""The relay's and sweeper's side of the authority: what is due, what was lost, who lives."""
+
+import os
+import socket
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import asyncpg
+
+from longtake.contracts.codec import to_json
+from longtake.errors import MigrationError
+from longtake.postgres.failures import repeated
+from longtake.postgres.statements import statement
+from longtake.store import EffectPointer, LostDoorbell, StoreIdentity
+
+ALIVE_SECONDS = 15.0
+"""How long an announcement holds; processes announce themselves three times as often."""
+
+
+class PostgresSweepStore:
+    """Implements `SweepStore`."""
+
+    def __init__(self, pool: asyncpg.Pool, *, incarnation: uuid.UUID, owner: str) -> None:
+        self._pool = pool
+        self._incarnation = incarnation
+        self._owner = owner
+
+    async def identity(self) -> StoreIdentity:
+        """Which store this is."""
+        return await read_identity(self._pool)
+
+    async def due_pointers(
+        self, *, limit: int, grace_seconds: float, oldest: Mapping[str, datetime | None], all_lost: bool
+    ) -> list[EffectPointer]:
+        """Mark and return pointers to publish now."""
+        rows = await repeated(
+            lambda: self._pool.fetch(
+                statement("pointers_due"),
+                limit,
+                self._incarnation,
+                grace_seconds,
+                list(oldest),
+                list(oldest.values()),
+                all_lost,
+            )
+        )
+        return [
+            EffectPointer(
+                id=row["id"],
+                attempt=row["attempt"],
+                generation=row["generation"],
+                pool=row["pool"],
+                traceparent=row["traceparent"],
+            )
+            for row in rows
+        ]
+
+    async def expire_leases(
+        self, *, leases_max: int, authority_up_seconds: float, connected: bool
+    ) -> list[tuple[uuid.UUID, uuid.UUID, str]]:
+        """End leases that ran out."""
+        rows = await repeated(
+            lambda: self._pool.fetch(statement("leases_expire"), leases_max, authority_up_seconds, connected)
+        )
+        return [(row["id"], row["run_id"], row["state"]) for row in rows]
+
+    async def lost_doorbells(self, *, grace_seconds: float, limit: int) -> list[LostDoorbell]:
+        """What has waited for the dispatcher too long."""
+        rows = await repeated(lambda: self._pool.fetch(statement("doorbells_lost"), grace_seconds, limit))
+        return [LostDoorbell(what=row["what"], id=row["id"], run_id=row["run_id"]) for row in rows]
+
+    async def next_due_seconds(self, *, grace_seconds: float) -> float | None:
+        """Seconds until something is due; None when nothing is."""
+        return await repeated(lambda: self._pool.fetchval(statement("next_due"), grace_seconds))
+
+    async def announce(
+        self, *, roles: Sequence[str], pools: Sequence[str], activities: Sequence[str]
+    ) -> None:
+        """Say that this process lives."""
+        await repeated(
+            lambda: self._pool.execute(
+                statement("incarnation_announce"),
+                self._incarnation,
+                self._owner,
+                list(roles),
+                list(pools),
+                list(activities),
+                socket.gethostname(),
+                os.getpid(),
+                ALIVE_SECONDS,
+            )
+        )
+
+    async def retire(self) -> None:
+        """Say that this process stops."""
+        await repeated(lambda: self._pool.execute(statement("incarnation_end"), self._incarnation))
+
+    async def bury_others(self) -> list[str]:
+        """Declare every other process dead; returns their owners."""
+        rows = await repeated(lambda: self._pool.fetch(statement("incarnations_bury"), self._incarnation))
+        return [row["owner"] for row in rows]
+
+    async def uncopied_commands(self, limit: int) -> list[tuple[str, str, str, str, bytes, str | None]]:
+        """HTTP commands that LT_COMMAND does not have: (tenant, actor, id, kind, body, traceparent)."""
+        rows = await repeated(lambda: self._pool.fetch(statement("commands_uncopied"), limit))
+        return [tuple(row) for row in rows]
+
+    async def mark_copied(self, commands: Sequence[tuple[str, str, str]]) -> None:
+        """LT_COMMAND has these now."""
+        await repeated(
+            lambda: self._pool.execute(
+                statement("commands_copied"),
+                [c[0] for c in commands],
+                [c[1] for c in commands],
+                [c[2] for c in commands],
+            )
+        )
+
+    async def dead_letter(
+        self,
+        *,
+        tenant: str | None,
+        source: str,
+        subject: str,
+        reason: str,
+        body: bytes,
+        headers: Mapping[str, str],
+    ) -> None:
+        """Keep what no redelivery will cure."""
+        await repeated(
+            lambda: self._pool.execute(
+                statement("dead_letters_insert"),
+                tenant,
+                source,
+                subject,
+                reason,
+                body,
+                to_json(dict(headers)),
+            )
+        )
+
+    async def stream_identities(self) -> dict[str, str]:
+        """Streams as last seen."""
+        rows = await repeated(lambda: self._pool.fetch(statement("transport_identity_list")))
+        return {row["stream"]: row["created"] for row in rows}
+
+    async def save_stream_identities(self, created: Mapping[str, str]) -> None:
+        """Remember streams."""
+        await repeated(
+            lambda: self._pool.execute(
+                statement("transport_identity_save"), list(created), list(created.values())
+            )
+        )
+
+    async def raise_transport_epoch(self) -> int:
+        """Every pointer of the old epoch may be lost."""
+        epoch: int = await repeated(lambda: self._pool.fetchval(statement("transport_epoch_raise")))
+        return epoch
+
+
+async def read_identity(pool: asyncpg.Pool | asyncpg.Connection) -> StoreIdentity:
+    """Which store a pool leads to. Raises AuthorityUnavailable."""
+    row = await repeated(lambda: pool.fetchrow(statement("store_read")))
+    if row is None:
+        raise MigrationError("the table longtake.store is empty: run `longtake migrate`")
+    return StoreIdentity(
+        environment=row["environment"],
+        store_epoch=row["store_epoch"],
+        transport_epoch=row["transport_epoch"],
+        application=row["application"],
+    )

@@ -1,0 +1,150 @@
+"""The executor: one claimed effect becomes one outcome.
+
+find the activity -> open the call -> run it -> check what it says. Nothing here decides what comes next.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import msgspec
+import structlog
+
+from longtake.contracts.codec import canonical
+from longtake.contracts.effects import ClaimedEffect
+from longtake.contracts.ids import provider_token_for
+from longtake.contracts.outcomes import OUTCOME_BYTES_MAX, Failed, Outcome, Succeeded, Unknown
+from longtake.errors import LeaseLost, UncanonicalValue
+from longtake.store import EffectStore
+from longtake.telemetry.attributes import (
+    ATTEMPT,
+    EFFECT_ID,
+    EFFECT_KIND,
+    OUTCOME,
+    RUN_ID,
+    SPAN_EFFECT_EXECUTE,
+    STEP,
+)
+from longtake.telemetry.tracing import span
+from longtake.worker.activity import Activity, ArtifactStore, Call
+
+log = structlog.get_logger("longtake.worker")
+
+_outcomes = msgspec.json.Encoder()
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """An outcome with its bytes and trace."""
+
+    outcome: Outcome
+    encoded: bytes
+    traceparent: str | None
+
+
+class Executor:
+    """Runs claimed effects of one application."""
+
+    def __init__(
+        self,
+        store: EffectStore,
+        activities: Mapping[str, Activity],
+        artifacts: ArtifactStore,
+        callback_url: Callable[[ClaimedEffect, str], str],
+    ) -> None:
+        self._store = store
+        self._activities = activities
+        self._artifacts = artifacts
+        self._callback_url = callback_url
+
+    def knows(self, activity: str) -> bool:
+        """Whether this worker has the activity."""
+        return activity in self._activities
+
+    def call_of(self, effect: ClaimedEffect) -> Call:
+        """What the activity is given."""
+        return Call(
+            run_id=effect.run_id,
+            step=effect.step,
+            attempt=effect.attempt,
+            kind=effect.kind,
+            input=msgspec.json.decode(effect.input),
+            token=provider_token_for(effect.run_id, step=effect.step, attempt=effect.attempt),
+            external_ref=effect.external_ref,
+            artifacts=self._artifacts,
+            traceparent=effect.traceparent,
+            callback_url=lambda provider: self._callback_url(effect, provider),
+        )
+
+    async def run(self, effect: ClaimedEffect, call: Call) -> Finished:
+        """Execute. Raises LeaseLost when the call may not be opened any more, AuthorityUnavailable when nobody knows."""
+        activity = self._activities[effect.activity]
+        with span(
+            SPAN_EFFECT_EXECUTE,
+            kind="consumer",
+            parent=effect.traceparent,
+            attributes={
+                RUN_ID: str(effect.run_id),
+                STEP: effect.step,
+                ATTEMPT: effect.attempt,
+                EFFECT_ID: str(effect.id),
+                EFFECT_KIND: effect.kind,
+            },
+        ) as hop:
+            opened = effect.kind == "execute" and activity.calls_out
+            if opened and not await self._store.open_call(effect_id=effect.id, fence=effect.fence):
+                raise LeaseLost(effect.id, effect.fence)
+            call.traceparent = hop.traceparent
+            try:
+                outcome = await _invoke(activity, call)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever an author's code raises is an outcome, not our end
+                outcome = _raised(error, opened=opened)
+                log.warning(
+                    "longtake.activity_raised",
+                    activity=effect.activity,
+                    step=effect.step,
+                    attempt=effect.attempt,
+                    error=f"{type(error).__name__}: {error}",
+                )
+            outcome, encoded = checked(outcome)
+            hop.set(OUTCOME, str(type(outcome).__struct_config__.tag))
+            return Finished(outcome=outcome, encoded=encoded, traceparent=hop.traceparent)
+
+
+def checked(outcome: Outcome) -> tuple[Outcome, bytes]:
+    """Refuse results that could not be replayed or referred to: floats, cycles, too many bytes (W29, W30)."""
+    if isinstance(outcome, Succeeded):
+        try:
+            canonical(outcome.result)
+        except (UncanonicalValue, TypeError, RecursionError) as error:
+            return _unfit(f"the result is not plain JSON: {error}")
+    encoded = _outcomes.encode(outcome)
+    if len(encoded) > OUTCOME_BYTES_MAX:
+        return _unfit(
+            f"the outcome has {len(encoded)} bytes, at most {OUTCOME_BYTES_MAX} are kept: store an artifact"
+        )
+    return outcome, encoded
+
+
+async def _invoke(activity: Activity, call: Call) -> Outcome:
+    match call.kind:
+        case "execute":
+            return await activity.execute(call)
+        case "poll":
+            return await activity.poll(call)
+        case "reconcile":
+            return await activity.reconcile(call)
+        case "cancel":
+            return await activity.cancel(call)
+
+
+def _raised(error: Exception, *, opened: bool) -> Outcome:
+    evidence = f"{type(error).__name__}: {error}"[:500]
+    if opened:
+        return Unknown(evidence=f"the activity raised after its call was opened: {evidence}")
+    return Failed(error_class="transient", origin="infrastructure", message=evidence)
+
+
+def _unfit(message: str) -> tuple[Outcome, bytes]:
+    failed = Failed(error_class="unknown", origin="infrastructure", message=message)
+    return failed, _outcomes.encode(failed)
