@@ -8,8 +8,9 @@ Leaves to others: which answer counts (outcomes.py), and the ordinary ends of an
 from longtake.contracts.events import AttemptReconciled, AttemptUnknown, Work
 from longtake.contracts.outcomes import Failed, Impossible, NotFound, Outcome, Submitted, Succeeded
 from longtake.workflow.draft import Draft
+from longtake.workflow.moves import derive_effect_id
 from longtake.workflow.retry import LOOK_UP, retry_time
-from longtake.workflow.scheduling import advance, effect_id
+from longtake.workflow.scheduling import advance
 from longtake.workflow.settling import AttemptFailure, block, fail, failure_of, submitted, succeed
 
 LOOK_UPS_LOST_MAX = 3
@@ -44,7 +45,7 @@ def look(draft: Draft, key: str, evidence: str, work: Work | None, *, later: boo
             step=key,
             attempt=step.attempt,
             evidence=evidence,
-            reconcile_effect_id=effect_id(state, key, step.attempt, "reconcile", ordinal),
+            reconcile_effect_id=derive_effect_id(state, key, step.attempt, "reconcile", ordinal),
             look_at=look_at,
             work=work,
         )

@@ -7,13 +7,10 @@ Leaves to others: what makes a step ready (state.py).
 
 import hashlib
 import heapq
-import uuid
 
-from longtake.contracts.effects import EffectKind
 from longtake.contracts.events import RunCompleted, ScheduledStep, StepsScheduled
-from longtake.contracts.ids import effect_id_for
 from longtake.workflow.draft import Draft
-from longtake.workflow.run_state import RunState
+from longtake.workflow.moves import derive_effect_id
 
 STEPS_PER_EVENT_MAX = 250
 """Keeps an event below its size limit."""
@@ -46,17 +43,12 @@ def schedule_ready(draft: Draft) -> None:
         draft.record(StepsScheduled(steps=tuple(_scheduled(draft, position) for position in part)))
 
 
-def effect_id(state: RunState, step: str, attempt: int, kind: EffectKind, ordinal: int) -> uuid.UUID:
-    """The id of an effect of this run."""
-    return effect_id_for(state.run_id, step=step, attempt=attempt, kind=kind, ordinal=ordinal)
-
-
 def _scheduled(draft: Draft, position: int) -> ScheduledStep:
     state = draft.state
     key, attempt = state.plan.steps[position].key, state.steps[position].attempt + 1
     return ScheduledStep(
         step=key,
         attempt=attempt,
-        effect_id=effect_id(state, key, attempt, "execute", 1),
+        effect_id=derive_effect_id(state, key, attempt, "execute", 1),
         input_digest=hashlib.sha256(draft.input_of(position)).hexdigest(),
     )

@@ -22,10 +22,11 @@ from longtake.contracts.outcomes import RETRYABLE, ErrorClass, Failed, Submitted
 from longtake.errors import UncanonicalValue
 from longtake.workflow.draft import Draft
 from longtake.workflow.ending import settle_when_known
+from longtake.workflow.moves import derive_effect_id
 from longtake.workflow.refs import walk_pointer
 from longtake.workflow.retry import retry_time
 from longtake.workflow.run_state import RunState
-from longtake.workflow.scheduling import advance, effect_id
+from longtake.workflow.scheduling import advance
 from longtake.workflow.state import step_document
 
 POLL_AFTER_SECONDS = 30
@@ -156,7 +157,7 @@ def poll_again(
             external_ref=external_ref,
             poll_at=poll_at,
             external_until=external_until,
-            poll_effect_id=effect_id(draft.state, key, step.attempt, "poll", step.polls + 1),
+            poll_effect_id=derive_effect_id(draft.state, key, step.attempt, "poll", step.polls + 1),
             adopted=adopted,
             provider_cost=provider_cost,
             work=work,
@@ -239,4 +240,4 @@ def fail_run(draft: Draft, key: str, attempt: int, failure: AttemptFailure) -> N
 
 def _next_effect_id(state: RunState, key: str, attempt: int) -> uuid.UUID | None:
     # Under a blocker of the whole run no new attempt is handed out; it becomes ready instead (P19).
-    return None if state.run_blockers else effect_id(state, key, attempt, "execute", 1)
+    return None if state.run_blockers else derive_effect_id(state, key, attempt, "execute", 1)

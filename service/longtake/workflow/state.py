@@ -14,26 +14,39 @@ from typing import Any
 import msgspec
 
 from longtake.contracts import events
-from longtake.contracts.effects import EffectKind
 from longtake.contracts.events import Event
-from longtake.contracts.ids import effect_id_for
 from longtake.contracts.summary import Blocker
+from longtake.workflow.moves import (
+    BLOCKED_SECONDS_MAX,
+    begin_attempt,
+    begin_ending,
+    block,
+    close_effect,
+    derive_effect_id,
+    end_run,
+    end_step,
+    free_dependents,
+    learn_late,
+    look_up,
+    make_ready,
+    open_effect,
+    pay,
+    remember_error,
+    touch,
+    unblock,
+)
 from longtake.workflow.plan import CompiledPlan, Plan
 from longtake.workflow.refs import walk_pointer
 from longtake.workflow.run_state import (
     RUN_BLOCKER,
-    STEP_ENDED,
-    Ended,
     Ending,
     OpenEffect,
     RunState,
     SinceKey,
     StepState,
-    StepStatus,
     dump,
     initial,
 )
-from longtake.workflow.step import Step
 
 __all__ = [
     "BLOCKED_SECONDS_MAX", "SETTLE_SECONDS_MAX", "Ending", "OpenEffect", "RunState", "SinceKey", "StepState", "dump",
@@ -42,9 +55,6 @@ __all__ = [
 
 SETTLE_SECONDS_MAX = 600
 """How long a run that ends waits for its open attempts (P10)."""
-
-BLOCKED_SECONDS_MAX = 7 * 24 * 3600
-"""How long a blocked run waits for a person before it fails (P19)."""
 
 GRACE_MAX = 3
 """Attempts granted on top of a retry policy because the provider never took an earlier one."""
@@ -91,7 +101,7 @@ def _run_accepted(state: RunState, event: events.RunAccepted, at: datetime) -> N
     state.since["cancel_generation"] = state.revision
     for index, step in enumerate(state.steps):
         if step.unmet == 0:
-            _make_ready(state, index)
+            make_ready(state, index)
 
 
 def _charged(state: RunState, event: events.Charged, at: datetime) -> None:
@@ -103,7 +113,7 @@ def _refunded(state: RunState, event: events.Refunded, at: datetime) -> None:
 
 
 def _cancel_requested(state: RunState, event: events.CancelRequested, at: datetime) -> None:
-    _begin_ending(
+    begin_ending(
         state,
         Ending(
             outcome="cancelled",
@@ -117,15 +127,15 @@ def _cancel_requested(state: RunState, event: events.CancelRequested, at: dateti
 
 def _run_blocked(state: RunState, event: events.RunBlocked, at: datetime) -> None:
     key = RUN_BLOCKER + event.blocker
-    _block(state, key, Blocker(type=event.blocker, details=event.details), at)
+    block(state, key, Blocker(type=event.blocker, details=event.details), at)
 
 
 def _run_unblocked(state: RunState, event: events.RunUnblocked, at: datetime) -> None:
-    _unblock(state, RUN_BLOCKER + event.blocker)
+    unblock(state, RUN_BLOCKER + event.blocker)
 
 
 def _run_completed(state: RunState, event: events.RunCompleted, at: datetime) -> None:
-    _end(state, "completed", at)
+    end_run(state, "completed", at)
 
 
 def _run_failed(state: RunState, event: events.RunFailed, at: datetime) -> None:
@@ -135,11 +145,11 @@ def _run_failed(state: RunState, event: events.RunFailed, at: datetime) -> None:
         state.ending, outcome="failed", step=event.step, attempt=event.attempt, error_class=event.error_class,
         origin=event.origin, message=event.message,
     )  # fmt: skip
-    _end(state, "failed", at)
+    end_run(state, "failed", at)
 
 
 def _run_cancelled(state: RunState, event: events.RunCancelled, at: datetime) -> None:
-    _end(state, "cancelled", at)
+    end_run(state, "cancelled", at)
 
 
 # --- attempts --------------------------------------------------------------------------------------------------------
@@ -148,32 +158,32 @@ def _run_cancelled(state: RunState, event: events.RunCancelled, at: datetime) ->
 def _steps_scheduled(state: RunState, event: events.StepsScheduled, at: datetime) -> None:
     state.begun = True
     for item in event.steps:
-        index, step = _touch(state, item.step)
-        _begin_attempt(step, item.attempt)
+        index, step = touch(state, item.step)
+        begin_attempt(step, item.attempt)
         due_at = max(at, step.retry_at) if step.retry_at is not None else at
         step.retry_at = None
         step.status = "queued"
         step.started_at = step.started_at or at
-        _open(state, index, item.effect_id, "execute", 1, due_at)
+        open_effect(state, index, item.effect_id, "execute", 1, due_at)
     while state.ready and state.steps[state.ready[0]].status != "ready":
         heapq.heappop(state.ready)
 
 
 def _attempt_submitted(state: RunState, event: events.AttemptSubmitted, at: datetime) -> None:
-    index, step = _touch(state, event.step)
-    _pay(step, event.provider_cost)
-    _unblock(state, event.step)
+    index, step = touch(state, event.step)
+    pay(step, event.provider_cost)
+    unblock(state, event.step)
     step.status = "waiting_external"
     step.external_ref = event.external_ref
     step.external_until = event.external_until
     step.callback = False
     step.looks = 0
     step.polls += 1
-    _open(state, index, event.poll_effect_id, "poll", step.polls, event.poll_at)
+    open_effect(state, index, event.poll_effect_id, "poll", step.polls, event.poll_at)
 
 
 def _callback_received(state: RunState, event: events.CallbackReceived, at: datetime) -> None:
-    _, step = _touch(state, event.step)
+    _, step = touch(state, event.step)
     step.callback = True
     # Whatever is waiting to look at the provider is due now.
     effect = state.open.get(step.effect) if step.effect is not None else None
@@ -182,10 +192,10 @@ def _callback_received(state: RunState, event: events.CallbackReceived, at: date
 
 
 def _step_succeeded(state: RunState, event: events.StepSucceeded, at: datetime) -> None:
-    index, step = _touch(state, event.step)
+    index, step = touch(state, event.step)
     plan = state.plan.steps[index]
-    _pay(step, event.provider_cost)
-    _unblock(state, event.step)
+    pay(step, event.provider_cost)
+    unblock(state, event.step)
     step.external_ref = event.external_ref or step.external_ref
     step.artifacts = event.artifacts
     step.error_class = step.error_origin = step.error_message = None
@@ -197,49 +207,49 @@ def _step_succeeded(state: RunState, event: events.StepSucceeded, at: datetime) 
     state.succeeded += 1
     state.succeeded_by_phase[plan.phase] = state.succeeded_by_phase.get(plan.phase, 0) + 1
     state.kept += plan.price
-    _end_step(state, index, "succeeded")
-    _free_dependents(state, index)
+    end_step(state, index, "succeeded")
+    free_dependents(state, index)
 
 
 def _attempt_failed(state: RunState, event: events.AttemptFailed, at: datetime) -> None:
-    index, step = _touch(state, event.step)
-    _pay(step, event.provider_cost)
-    _unblock(state, event.step)
-    _remember_error(step, event)
-    _close(state, step)
+    index, step = touch(state, event.step)
+    pay(step, event.provider_cost)
+    unblock(state, event.step)
+    remember_error(step, event)
+    close_effect(state, step)
     step.status = "blocked"  # a decision without retry_at says next how the step goes on
     if event.retry_at is None:
         return
     step.retry_at = event.retry_at
     if event.next_effect_id is None:
         # The run is blocked: the next attempt is not handed out before that is over (P19).
-        _make_ready(state, index)
+        make_ready(state, index)
         return
-    _begin_attempt(step, event.attempt + 1)
+    begin_attempt(step, event.attempt + 1)
     step.status = "retry_scheduled"
-    _open(state, index, event.next_effect_id, "execute", 1, event.retry_at)
+    open_effect(state, index, event.next_effect_id, "execute", 1, event.retry_at)
 
 
 def _attempt_unknown(state: RunState, event: events.AttemptUnknown, at: datetime) -> None:
-    index, step = _touch(state, event.step)
+    index, step = touch(state, event.step)
     if step.status == "waiting_external":
         step.overdue += 1
-    _unblock(state, event.step)
-    _look(state, index, event.reconcile_effect_id, event.look_at or at)
+    unblock(state, event.step)
+    look_up(state, index, event.reconcile_effect_id, event.look_at or at)
 
 
 def _attempt_reconciled(state: RunState, event: events.AttemptReconciled, at: datetime) -> None:
-    _, step = _touch(state, event.step)
+    _, step = touch(state, event.step)
     if event.verdict == "not_found":
         step.grace = min(step.grace + 1, GRACE_MAX)
 
 
 def _step_blocked(state: RunState, event: events.StepBlocked, at: datetime) -> None:
-    _, step = _touch(state, event.step)
-    _remember_error(step, event)
-    _close(state, step)
+    _, step = touch(state, event.step)
+    remember_error(step, event)
+    close_effect(state, step)
     step.status = "blocked"
-    _block(
+    block(
         state,
         event.step,
         Blocker(
@@ -253,9 +263,9 @@ def _step_blocked(state: RunState, event: events.StepBlocked, at: datetime) -> N
 
 
 def _step_failed(state: RunState, event: events.StepFailed, at: datetime) -> None:
-    index, step = _touch(state, event.step)
-    _remember_error(step, event)
-    _begin_ending(
+    index, step = touch(state, event.step)
+    remember_error(step, event)
+    begin_ending(
         state,
         Ending(
             outcome="failed",
@@ -268,208 +278,38 @@ def _step_failed(state: RunState, event: events.StepFailed, at: datetime) -> Non
         ),
         at,
     )
-    _end_step(state, index, "failed", keep_effect=True)
+    end_step(state, index, "failed", keep_effect=True)
 
 
 def _steps_cancelled(state: RunState, event: events.StepsCancelled, at: datetime) -> None:
     for key in event.steps:
-        index, _ = _touch(state, key)
-        _end_step(state, index, "cancelled")
+        index, _ = touch(state, key)
+        end_step(state, index, "cancelled")
 
 
 def _late_outcome(state: RunState, event: events.LateOutcome, at: datetime) -> None:
-    index, step = _touch(state, event.step)
-    _pay(step, event.provider_cost)
+    index, step = touch(state, event.step)
+    pay(step, event.provider_cost)
     step.external_ref = event.external_ref or step.external_ref
-    _close(state, step)
-    _learn_late(state, index, event.outcome, at)
+    close_effect(state, step)
+    learn_late(state, index, event.outcome, at)
 
 
 def _retry_requested(state: RunState, event: events.RetryRequested, at: datetime) -> None:
     look_again = set(event.look_again)
     for key in event.steps:
-        index, step = _touch(state, key)
-        _unblock(state, key)
+        index, step = touch(state, key)
+        unblock(state, key)
         if key in look_again:
             step.looks = step.overdue = 0
-            _look(state, index, _effect_id(state, key, step.attempt, "reconcile", step.lookups + 1), at)
+            look_up(
+                state, index, derive_effect_id(state, key, step.attempt, "reconcile", step.lookups + 1), at
+            )
         else:
             step.base = step.attempt + state.plan.steps[index].retry.max_attempts
             step.grace = 0
             step.retry_at = None
-            _make_ready(state, index)
-
-
-# --- the pieces ------------------------------------------------------------------------------------------------------
-
-
-def _touch(state: RunState, key: str) -> tuple[int, StepState]:
-    index = state.plan.position[key]
-    step = state.steps[index]
-    step.updated_seq = state.revision
-    return index, step
-
-
-def _pay(step: StepState, provider_cost: int | None) -> None:
-    if provider_cost is not None:
-        step.provider_cost = (step.provider_cost or 0) + provider_cost
-
-
-def _remember_error(
-    step: StepState, event: events.AttemptFailed | events.StepBlocked | events.StepFailed
-) -> None:
-    step.error_class, step.error_origin, step.error_message = event.error_class, event.origin, event.message
-
-
-def _effect_id(state: RunState, key: str, attempt: int, kind: EffectKind, ordinal: int) -> uuid.UUID:
-    return effect_id_for(state.run_id, step=key, attempt=attempt, kind=kind, ordinal=ordinal)
-
-
-def _begin_attempt(step: StepState, attempt: int) -> None:
-    step.attempt = attempt
-    step.polls = step.lookups = step.looks = step.overdue = 0
-    step.external_ref = step.external_until = None
-    step.callback = False
-
-
-def _open(
-    state: RunState, index: int, effect_id: uuid.UUID, kind: EffectKind, ordinal: int, due_at: datetime
-) -> None:
-    step = state.steps[index]
-    _close(state, step)
-    step.effect = effect_id
-    state.open[effect_id] = OpenEffect(
-        step=index, attempt=step.attempt, kind=kind, ordinal=ordinal, due_at=due_at
-    )
-
-
-def _close(state: RunState, step: StepState) -> None:
-    if step.effect is not None:
-        del state.open[step.effect]
-        step.effect = None
-
-
-def _look(state: RunState, index: int, effect_id: uuid.UUID, at: datetime) -> None:
-    step = state.steps[index]
-    step.status = "reconciling"
-    step.lookups += 1
-    step.looks += 1
-    _open(state, index, effect_id, "reconcile", step.lookups, at)
-
-
-def _make_ready(state: RunState, index: int) -> None:
-    state.steps[index].status = "ready"
-    state.steps[index].updated_seq = state.revision
-    heapq.heappush(state.ready, index)
-
-
-def _block(state: RunState, key: str, blocker: Blocker, at: datetime) -> None:
-    state.blockers[key] = blocker
-    state.blocked_until = at + timedelta(seconds=BLOCKED_SECONDS_MAX)
-    _retry_target_changed(state, key)
-
-
-def _unblock(state: RunState, key: str) -> None:
-    if state.blockers.pop(key, None) is None:
-        return
-    if not state.blockers:
-        state.blocked_until = None
-    _retry_target_changed(state, key)
-
-
-def _retry_target_changed(state: RunState, key: str) -> None:
-    """Keep `since` (P3): a retry of the whole run has the set of blockers as its target, one of a step its own."""
-    if key.startswith(RUN_BLOCKER):
-        # Under a blocker of the run no step could be retried, so what stands now stands anew.
-        for other in state.blockers:
-            if not other.startswith(RUN_BLOCKER):
-                state.since["retry_generation", other] = state.revision
-    elif key in state.blockers:
-        state.since["retry_generation", key] = state.revision
-    else:
-        state.since.pop(("retry_generation", key), None)
-    if state.blockers:
-        state.since["retry_generation"] = state.revision
-    else:
-        state.since.pop("retry_generation", None)
-
-
-def _end_step(state: RunState, index: int, status: StepStatus, *, keep_effect: bool = False) -> None:
-    step = state.steps[index]
-    if not keep_effect:
-        _close(state, step)
-    step.status = status
-    while state.cursor < len(state.steps) and state.steps[state.cursor].status in STEP_ENDED:
-        state.cursor += 1
-    for source in state.plan.sources[index]:
-        read = state.steps[source]
-        read.readers -= 1
-        if read.readers == 0:
-            state.results.pop(source, None)
-
-
-def _free_dependents(state: RunState, index: int) -> None:
-    freed: list[int] = list(state.plan.dependents[index])
-    name = state.plan.steps[index].group
-    if name is not None:
-        state.group_unmet[name] -= 1
-        if state.group_unmet[name] == 0:
-            freed.extend(state.plan.group_dependents[name])
-    for other in freed:
-        waiting = state.steps[other]
-        waiting.unmet -= 1
-        if waiting.unmet == 0 and waiting.status == "pending":
-            _make_ready(state, other)
-
-
-def _begin_ending(state: RunState, ending: Ending, at: datetime) -> None:
-    """No new work from here. What is not begun is dropped, and providers that hold a request are told to stop (P10)."""
-    state.ending = ending
-    state.since.clear()
-    for key, blocker in state.blockers.items():
-        if blocker.type == "provider_outcome_unknown":
-            _learn_late(state, state.plan.position[key], "unknown", at)
-    state.blockers.clear()
-    state.blocked_until = None
-    for effect in list(state.open.values()):
-        step = state.steps[effect.step]
-        if effect.kind == "poll":
-            _close(state, step)
-            _learn_late(state, effect.step, "submitted", at)
-        elif effect.kind == "execute" and effect.due_at > at:
-            _close(state, step)
-            step.late = "stopped"
-
-
-def _learn_late(state: RunState, index: int, outcome: str, at: datetime) -> None:
-    step, plan = state.steps[index], state.plan.steps[index]
-    step.late = outcome
-    if outcome == "submitted":
-        if plan.cancellable is not False:
-            effect_id = _effect_id(state, plan.key, step.attempt, "cancel", 1)
-            _open(state, index, effect_id, "cancel", 1, at)
-            return
-        step.late = outcome = "unsupported"
-    if _is_kept(plan, outcome) and step.status != "succeeded":
-        state.kept += plan.price
-
-
-def _is_kept(plan: Step, outcome: str) -> bool:
-    """Whether a cancel keeps the price: the provider worked for us, or nobody can say that it did not (P10)."""
-    if outcome in ("unknown", "impossible"):
-        return plan.ambiguous_policy == "block"
-    return outcome in ("succeeded", "too_late", "unsupported")
-
-
-def _end(state: RunState, ended: Ended, at: datetime) -> None:
-    state.ended = ended
-    state.ended_at = at
-    state.blockers.clear()
-    state.blocked_until = None
-    state.since.clear()
-    state.open.clear()
-    state.results.clear()
-    state.ready.clear()
+            make_ready(state, index)
 
 
 _HANDLERS: dict[type[Event], Callable[[RunState, Any, datetime], None]] = {
