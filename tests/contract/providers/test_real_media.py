@@ -12,12 +12,23 @@ import pytest_asyncio
 from PIL import Image
 
 from kit.promises import promise
-from kit.providers import ProviderBench
+from kit.providers import ProviderBench, WebhookReceiver
 from videoads.providers.clips import ClipsClient
-from videoads.providers.contract import Accepted, Completed, ErrorClass, Failed, Fetched, Rejected, Succeeded
+from videoads.providers.contract import (
+    Accepted,
+    Authentic,
+    Completed,
+    ErrorClass,
+    Failed,
+    Fetched,
+    Rejected,
+    Succeeded,
+)
 from videoads.providers.music import MusicClient
+from videoads.providers.render import RenderClient
 from videoads.providers.voice import VoiceClient
 
+SECRET = "whsec_" + "bG9uZ3Rha2UtdGVzdC1zZWNyZXQtMDAwMDAwMDAwMDE="
 SIZE_MAX = 20_000_000
 PALETTE = {
     "background": "#1b120c",
@@ -128,3 +139,66 @@ async def test_what_the_renderer_refuses_is_the_requests_fault_and_says_where(
     assert isinstance(refused, Rejected) and refused.error is ErrorClass.INVALID_INPUT, refused
     await clips.close()
     await voice.close()
+
+
+def composition(profile: str) -> dict[str, Any]:
+    """The smallest film: one shot of 24 frames and music."""
+    return {
+        "version": 1,
+        "product": "espresso",
+        "language": "en",
+        "style": "warm-editorial",
+        "output": {"width": 90, "height": 160, "fps": 30, "frames": 24, "profile": profile},
+        "palette": PALETTE,
+        "shots": [{"key": "dawn", "media": "clip", "start_frame": 0, "frames": 24, "transition": "cut"}],
+        "titles": [],
+        "call_outs": [],
+        "captions": [],
+        "logo": None,
+        "card": None,
+        "audio": {
+            "rate": 48000,
+            "narration": None,
+            "music": "music",
+            "effects": {"whoosh_frames": [], "pour": None, "hit_frame": 12},
+            "seed": 3,
+        },
+        "cuts": [],
+    }
+
+
+@promise("H68", "H69")
+async def test_a_clip_and_music_from_two_providers_become_a_film_at_the_third(
+    maker: ProviderBench, receiver: WebhookReceiver, soon: datetime, tmp_path: Path
+) -> None:
+    clips, music = ClipsClient(maker.base_url), MusicClient(maker.base_url)
+    render = RenderClient(maker.base_url, secrets=[SECRET])
+    await fetched(maker, clips, SHOT, soon, tmp_path / "clip")
+    played = await music.submit({"plan": {"bpm": 100, "bars": 1, "mood": "warm", "seed": 3}}, "music", soon)
+    assert isinstance(played, Completed), played
+    (tmp_path / "music").write_bytes(played.content)
+    media = {name: await render.upload(tmp_path / name) for name in ("clip", "music")}
+
+    for profile, codec in (("h264-aac", "h264"), ("vp9-opus", "vp9")):
+        webhook = {"url": receiver.url, "secret": SECRET, "custom_data": {"profile": profile}}
+        request = {"composition": composition(profile), "media": media, "webhook": webhook}
+        accepted = await render.submit(request, f"film-{profile}", soon)
+        assert isinstance(accepted, Accepted), accepted
+        assert isinstance(render.verify(*await receiver.next()), Authentic)
+        polled = await render.poll(accepted.ref)
+        assert isinstance(polled, Succeeded), polled
+        got = await render.fetch(accepted.ref, tmp_path / profile, size_bytes_max=SIZE_MAX)
+
+        assert isinstance(got, Fetched), got
+        with av.open(str(got.path)) as film:
+            assert film.streams.video[0].codec_context.name.startswith(codec)
+            assert len(list(film.decode(video=0))) == 24
+            assert len(film.streams.audio) == 1
+    broken = {"composition": {**composition("h264-aac"), "cuts": [5]}, "media": media}
+    refused = await render.submit(broken, "film-broken", soon)
+    await maker.wait(token="film-broken", state="failed")
+    assert isinstance(refused, Accepted)
+    failed = await render.poll(refused.ref)
+    assert isinstance(failed, Failed) and "/cuts" in failed.message, failed
+    for client in (clips, music, render):
+        await client.close()

@@ -37,6 +37,7 @@ FORMATS: dict[MediaKind, tuple[str, str]] = {
     "music": ("wav", "audio/wav"),
     "film": ("mp4", "video/mp4"),
 }
+WEBM = ("webm", "video/webm")
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +80,7 @@ class Workshop:
             return msgspec.json.decode(note.read_bytes(), type=Made)
 
     async def _run(self, kind: MediaKind, request: dict[str, Any], digest: str) -> Made:
-        suffix, media_type = FORMATS[kind]
+        suffix, media_type = _format(kind, request)
         order = self.folder / f"{digest}.request.json"
         # A maker of a killed provider may still be writing: the name carries our own process id.
         out = self.folder / f"{digest}.{os.getpid()}.{suffix}"
@@ -120,6 +121,14 @@ async def _run_process(command: list[str]) -> bytes:
             _last_line(stderr), refused=process.returncode in (1, 2) and b"Traceback" not in stderr
         )
     return stdout
+
+
+def _format(kind: MediaKind, request: dict[str, Any]) -> tuple[str, str]:
+    """The file's ending and media type; a film's codecs decide its container."""
+    output = request.get("composition", {}).get("output") if kind == "film" else None
+    if isinstance(output, dict) and output.get("profile") == "vp9-opus":
+        return WEBM
+    return FORMATS[kind]
 
 
 def _report(kind: MediaKind, stdout: bytes) -> dict[str, Any]:
