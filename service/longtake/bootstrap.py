@@ -276,7 +276,7 @@ class Runtime:
 
 def callback_secret(settings: Settings) -> bytes:
     """The secret that signs callback URLs; made once under the data directory when none is set."""
-    given = str(settings.callback_secret.get_secret_value()) if settings.callback_secret else ""
+    given = str(settings.callback_secret)
     if given:
         return given.encode()
     path: Path = settings.data_dir / "callback.secret"

@@ -5,6 +5,7 @@ transport epoch rises, and the relay publishes all open effects again.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 import structlog
@@ -23,7 +24,7 @@ class SeenStream(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def created(self) -> str: ...
+    def created(self) -> datetime: ...
 
 
 class StreamGuard:
@@ -35,7 +36,7 @@ class StreamGuard:
 
     async def seen(self, streams: Sequence[SeenStream]) -> None:
         """Take note of the streams; raise the epoch when one of them is new under an old name."""
-        created = {stream.name: str(stream.created) for stream in streams}
+        created = {stream.name: stream.created.isoformat() for stream in streams}
         try:
             known = await self._store.stream_identities()
             if all(known.get(name) == birth for name, birth in created.items()):

@@ -19,6 +19,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
 from longtake.errors import TransportUnavailable
+from longtake.jetstream.ending import end_task
 from longtake.jetstream.watchdog import WatchdogOptions, watch
 from longtake.telemetry import count, get_logger
 
@@ -73,10 +74,7 @@ class Connection:
     async def stop(self) -> None:
         """Flush what was said and close, within bounded time. May be called twice."""
         keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await keeper
+        await end_task(keeper)
         client, self._client = self._client, None
         self._mark_lost()
         if client is not None:

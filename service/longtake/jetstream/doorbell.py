@@ -17,6 +17,7 @@ from nats.errors import Error as NatsError
 
 from longtake.errors import TransportUnavailable
 from longtake.jetstream.connection import Connection
+from longtake.jetstream.ending import end_task
 from longtake.telemetry import get_logger
 
 log = get_logger(__name__)
@@ -48,14 +49,15 @@ class NatsDoorbell:
             await self._connection.on_link(self._on_link)
             self._sender = asyncio.create_task(self._send(self._connection), name="doorbell-sender")
 
+    async def started(self) -> None:
+        """A doorbell is lossy: it works as soon as it is made."""
+
     async def stop(self) -> None:
         """Stop. May be called twice."""
         if self._connection is not None:
             self._connection.off_link(self._on_link)
         sender, self._sender = self._sender, None
-        if sender is not None:
-            sender.cancel()
-            await asyncio.wait((sender,))
+        await end_task(sender)
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

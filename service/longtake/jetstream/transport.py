@@ -6,8 +6,10 @@ births with the ones it knows, raises the transport epoch and has everything ope
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import datetime
 from typing import Final
 
 from nats.aio.client import Client
@@ -18,15 +20,18 @@ from nats.js.errors import NotFoundError
 from longtake.contracts.ids import subject_token
 from longtake.errors import LongtakeError, TransportUnavailable
 from longtake.jetstream.connection import JETSTREAM_ANSWER_SECONDS, Connection
+from longtake.jetstream.ending import end_task
 from longtake.jetstream.publisher import JetStreamPublisher
 from longtake.jetstream.subscriber import PullOptions, PullSubscription
 from longtake.jetstream.topology import (
     COMMAND_CONSUMER,
+    LT_EFFECT,
     StreamIdentity,
     TopologySettings,
     callback_consumer,
     consumer_config,
     effect_consumer,
+    effect_subject,
     ensure_consumer,
     ensure_topology,
     stream_identities,
@@ -78,15 +83,28 @@ class JetStreamTransport:
         """Stop fetching, give back what is unsettled, flush, close. May be called twice."""
         self.connection.off_link(self._on_link)
         looker, self._looker = self._looker, None
-        if looker is not None:
-            looker.cancel()
-            with suppress(asyncio.CancelledError):
-                await looker
+        await end_task(looker)
         for subscription in list(self._subscriptions.values()):
             await subscription.close()
         self._subscriptions.clear()
         self._publisher.close()
         await self.connection.stop()
+
+    async def started(self) -> None:
+        """Wait until the streams are there."""
+        await self._declared.wait()
+
+    async def oldest_effect(self, pool: str) -> datetime | None:
+        """When the oldest message of the pool that is still in the stream was stored; None when there is none (P12)."""
+        request = json.dumps({"seq": 1, "next_by_subj": effect_subject(pool)}).encode()
+        try:
+            reply = await self.connection.client.request(
+                f"$JS.API.STREAM.MSG.GET.{LT_EFFECT}", request, timeout=JETSTREAM_ANSWER_SECONDS
+            )
+        except (NatsError, OSError) as error:
+            raise unavailable(error) from error
+        found = json.loads(reply.data).get("message")
+        return None if found is None else datetime.fromisoformat(found["time"])
 
     async def wait_ready(self, timeout_seconds: float) -> bool:
         """Wait until the streams are there; False when they are not in time."""
@@ -178,6 +196,9 @@ class JetStreamTransport:
                     await self._look_once()
             except (LongtakeError, NatsError, OSError) as error:
                 log.warning("transport.topology_unknown", error=f"{type(error).__name__}: {error}")
+            except Exception:
+                # Of `on_topology`, most likely. The look must go on: nobody else notices a lost stream.
+                log.exception("transport.topology_look_failed")
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._look_seconds):
                     await self._look_now.wait()

@@ -89,7 +89,7 @@ def _columns(commits: list[RunCommit], *, store_epoch: int, incarnation: uuid.UU
                 row.label,
                 row.charged,
                 row.refunded,
-                ",".join(b.type for b in row.blockers) or None,
+                ",".join(b.type for b in row.blockers),
                 commit.poisoned,
                 row.poll_at,
                 row.summary,
