@@ -145,7 +145,13 @@ class EmbeddedServers:
         logs.mkdir(mode=0o700, exist_ok=True)
         self._postgres = PostgresServer(seat, self._profile, logs / "postgres.log")
         self._nats = NatsServer(nats_program(), self.data_dir / "nats", self._profile, logs / "nats.log")
-        await asyncio.gather(self._start_one(self._postgres), self._start_one(self._nats))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._start_one(self._postgres))
+                group.create_task(self._start_one(self._nats))
+        except ExceptionGroup as failures:
+            # One reason is enough for a reader; the other server was merely told to stop.
+            raise failures.exceptions[0] from None
 
     async def _start_one(self, server: PostgresServer | NatsServer) -> None:
         keeper = Keeper(server, self._give_up)

@@ -14,11 +14,12 @@ import nats
 import pytest
 
 from kit.holder import holder
-from longtake.embedded import THROWAWAY, DataDirUnusable, EmbeddedServers, ServerFailed
+from longtake.embedded import THROWAWAY, DataDirUnusable, EmbeddedServers, ServerFailed, running_pids
 from longtake.embedded.account import take_seat
 from longtake.embedded.locate import postgres_tree
 from longtake.embedded.nats import choose_port, port_is_free
 from longtake.embedded.postgres import SOCKET_NAME, socket_directory
+from longtake.embedded.process import alive
 
 
 async def _answer(servers: EmbeddedServers) -> int:
@@ -174,6 +175,7 @@ async def test_a_server_that_cannot_start_says_its_last_words(data_dir: Path) ->
 
     with pytest.raises(ServerFailed, match=r"postgres failed: .*while starting(.|\n)*syntax error"):
         await EmbeddedServers(data_dir, profile=THROWAWAY).start()
+    assert not alive(running_pids(data_dir).nats or 0)
 
 
 async def test_no_home_no_path_and_a_proxy_change_nothing(data_dir: Path) -> None:
