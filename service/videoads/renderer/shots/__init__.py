@@ -3,10 +3,10 @@
 Words, captions and the closing card are laid over them by the film; sound is made elsewhere.
 """
 
+from videoads.renderer.shots.clip import write_clip, write_still
 from videoads.renderer.shots.match import choose_set_piece
 from videoads.renderer.shots.request import ClipReport, Palette, ShotError, ShotRequest
 from videoads.renderer.shots.shot import PIECES, Shot, open_shot
-from videoads.renderer.shots.clip import write_clip, write_still  # isort: skip
 
 __all__ = [
     "PIECES",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import av
+import numpy as np
 
 from videoads.renderer.shots.request import ClipReport, ShotError, ShotRequest
 from videoads.renderer.shots.shot import open_shot
@@ -24,7 +25,9 @@ def write_clip(
             stream.width, stream.height, stream.pix_fmt = request.width, request.height, "yuv420p"
             stream.codec_context.thread_count = 1
             for index in range(request.frames):
-                container.mux(stream.encode(av.VideoFrame.from_image(shot.frame(index))))
+                container.mux(
+                    stream.encode(av.VideoFrame.from_ndarray(np.asarray(shot.frame(index)), format="rgb24"))
+                )
                 if progress is not None:
                     progress(index + 1, request.frames)
             container.mux(stream.encode())

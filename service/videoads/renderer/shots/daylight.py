@@ -4,9 +4,10 @@ import math
 
 from PIL import Image
 
+from videoads.renderer.shots.canvas import Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.sprite import crisp_disc, gradient, soft_disc
-from videoads.renderer.shots.stage import Canvas, Stage
+from videoads.renderer.shots.stage import Stage
 
 WHITE = (255, 255, 255)
 CLOUDS = 5
@@ -40,10 +41,19 @@ class Daylight:
             canvas.polygon([(x + c * first - s * 6, y + s * first + c * 6), (x + c * last - s * 3, y + s * last + c * 3),
                             (x + c * last + s * 3, y + s * last - c * 3), (x + c * first + s * 6, y + s * first - c * 6)],
                            mix(light, WHITE, 0.25), depth=0.12, opacity=0.9)  # fmt: skip
-        canvas.shade(crisp_disc(200, 0, 0.02), mix(light, WHITE, 0.12), x, y, 184 * rise, 184 * rise, depth=0.12)
+        canvas.shade(
+            crisp_disc(200, 0, 0.02), mix(light, WHITE, 0.12), x, y, 184 * rise, 184 * rise, depth=0.12
+        )
         left, _, right, _ = self.stage.span()
         reach = right - left + 500
         for number, (a, b, size) in enumerate(self.places):
             near = 0.5 + 0.5 * size
             across = left - 250 + (a * reach + number * reach / CLOUDS + seconds * (26 + 46 * near)) % reach
-            canvas.draw(self.cloud, across, clouds_at + (b - 0.5) * 340, size=0.55 + 0.65 * near, depth=0.15 + 0.15 * near, opacity=0.92)
+            canvas.draw(
+                self.cloud,
+                across,
+                clouds_at + (b - 0.5) * 340,
+                size=0.55 + 0.65 * near,
+                depth=0.15 + 0.15 * near,
+                opacity=0.92,
+            )

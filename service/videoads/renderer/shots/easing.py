@@ -21,12 +21,12 @@ def smooth(t: float) -> float:
 
 def arrive(t: float) -> float:
     """Quick, then a long settling: for things that come in."""
-    return 1 - (1 - clamp(t)) ** 3.2
+    return float(1 - (1 - clamp(t)) ** 3.2)
 
 
 def depart(t: float) -> float:
     """Slow, then quick: for things that go out or fall."""
-    return clamp(t) ** 2.4
+    return float(clamp(t) ** 2.4)
 
 
 def overshoot(t: float, amount: float = 1.4) -> float:

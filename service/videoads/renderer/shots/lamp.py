@@ -2,9 +2,10 @@
 
 import math
 
+from videoads.renderer.shots.canvas import Canvas, Stops
 from videoads.renderer.shots.colour import Rgb, mix
 from videoads.renderer.shots.sprite import soft_disc
-from videoads.renderer.shots.stage import Canvas, Point, Stage, Stops
+from videoads.renderer.shots.stage import Point, Stage
 
 RADIUS, LENGTH = 150.0, 330.0
 RIBS = 6
@@ -23,11 +24,17 @@ class Lamp:
             (0, mix(haze, self.light, 0.5)), (0.05, mix(night, haze, 0.75)), (0.22, mix(night, haze, 0.32)),
             (0.5, mix(night, haze, 0.1)), (0.8, night), (0.94, mix(night, self.accent, 0.22)), (1, mix(night, self.accent, 0.55)),
         ]  # fmt: skip
-        self.groove: Stops = [(0, mix(night, haze, 0.3)), (0.3, mix(night, (0, 0, 0), 0.3)), (1, mix(night, (0, 0, 0), 0.6))]
+        self.groove: Stops = [
+            (0, mix(night, haze, 0.3)),
+            (0.3, mix(night, (0, 0, 0), 0.3)),
+            (1, mix(night, (0, 0, 0), 0.6)),
+        ]
         self.ridge: Stops = [(0, mix(haze, self.light, 0.75)), (0.12, mix(night, haze, 0.85)), (0.5, mix(night, haze, 0.25)),
                              (1, mix(night, self.accent, 0.4))]  # fmt: skip
 
-    def paint(self, canvas: Canvas, x: float, y: float, angle: float, *, on: float = 0.0, depth: float = 1.0) -> Point:
+    def paint(
+        self, canvas: Canvas, x: float, y: float, angle: float, *, on: float = 0.0, depth: float = 1.0
+    ) -> Point:
         """At angle 0 the lamp is seen from its side, at pi / 2 it looks at the eye. Gives the lens's middle."""
         cosine, sine = math.cos(angle), max(0.04, math.sin(angle))
         size = self.size
@@ -41,8 +48,20 @@ class Lamp:
             wide = RADIUS * (0.9 + 0.1 * (place + 0.5)) * size * (0.82 + 0.2 * (place + 0.5))
             at = x + place * LENGTH * size * cosine
             self._band(canvas, at, wide, y, sine, 13 * size * cosine, self.groove, depth)
-            self._band(canvas, at + 13 * size * cosine, wide * 1.01, y, sine, 7 * size * cosine, self.ridge, depth)
-        self._hull(canvas, front - 46 * size * cosine, radius * 0.99, front, radius * 1.05, y, sine, self.barrel, depth)
+            self._band(
+                canvas, at + 13 * size * cosine, wide * 1.01, y, sine, 7 * size * cosine, self.ridge, depth
+            )
+        self._hull(
+            canvas,
+            front - 46 * size * cosine,
+            radius * 0.99,
+            front,
+            radius * 1.05,
+            y,
+            sine,
+            self.barrel,
+            depth,
+        )
         self._button(canvas, x + 40 * size * cosine, y - radius * 0.98, cosine, sine, on, depth)
         lens = 2.1 * radius / self.lens.width
         canvas.draw(self.lens, front, y, size=(lens * sine, lens), depth=depth)
@@ -52,7 +71,9 @@ class Lamp:
                          depth=depth, strength=on)  # fmt: skip
         return front, y
 
-    def _ellipse(self, x: float, y: float, wide: float, high: float, first: float, last: float) -> list[Point]:
+    def _ellipse(
+        self, x: float, y: float, wide: float, high: float, first: float, last: float
+    ) -> list[Point]:
         return [(x + wide * math.cos(first + (last - first) * s / ARC), y + high * math.sin(first + (last - first) * s / ARC))
                 for s in range(ARC + 1)]  # fmt: skip
 
@@ -69,11 +90,19 @@ class Lamp:
         arc = self._ellipse(x, y, radius * sine, radius, half, 3 * half)
         canvas.polygon(arc + [(a + thick, b) for a, b in reversed(arc)], fill, depth=depth)
 
-    def _button(self, canvas: Canvas, x: float, y: float, cosine: float, sine: float, on: float, depth: float) -> None:
+    def _button(
+        self, canvas: Canvas, x: float, y: float, cosine: float, sine: float, on: float, depth: float
+    ) -> None:
         size = self.size
         wide, high = 40 * size * (0.4 + 0.6 * cosine), 12 * size
-        canvas.polygon(self._ellipse(x, y + 3, wide * 1.2, high * 1.35, 0, math.tau), self.tones["night"], depth=depth)
-        canvas.polygon(self._ellipse(x, y - 1, wide, high, 0, math.tau), mix(self.accent, self.light, 0.5 * on), depth=depth)
+        canvas.polygon(
+            self._ellipse(x, y + 3, wide * 1.2, high * 1.35, 0, math.tau), self.tones["night"], depth=depth
+        )
+        canvas.polygon(
+            self._ellipse(x, y - 1, wide, high, 0, math.tau),
+            mix(self.accent, self.light, 0.5 * on),
+            depth=depth,
+        )
         canvas.glow(self.accent, x, y, 170 * size, soft_disc(2.0), depth=depth, strength=0.25 + 0.5 * on)
 
     def _mount(self, canvas: Canvas, x: float, y: float, cosine: float, sine: float, depth: float) -> None:
@@ -82,7 +111,11 @@ class Lamp:
         top, foot = y + RADIUS * 0.8 * size, y + RADIUS * 1.52 * size
         night, haze = self.tones["night"], self.tones["haze"]
         stem: Stops = [(0, night), (0.6, mix(night, haze, 0.24)), (1, mix(night, self.accent, 0.3))]
-        canvas.polygon([(x - wide, top), (x + wide, top), (x + wide * 0.72, foot), (x - wide * 0.72, foot)], stem, depth=depth)
+        canvas.polygon(
+            [(x - wide, top), (x + wide, top), (x + wide * 0.72, foot), (x - wide * 0.72, foot)],
+            stem,
+            depth=depth,
+        )
         canvas.polygon([(x - wide * 1.25, foot - 6), (x + wide * 1.25, foot - 6), (x + wide * 1.25, foot + 34 * size),
                         (x - wide * 1.25, foot + 34 * size)],
                        [(0, mix(haze, self.light, 0.3)), (0.16, mix(night, haze, 0.4)), (1, night)], depth=depth)  # fmt: skip

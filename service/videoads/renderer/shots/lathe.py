@@ -80,7 +80,8 @@ class Lathe:
         colour = shadow + (metal - shadow) * low + (shine - metal) * high
         warm = (np.clip((facing - 0.62) / 0.6, 0, 1) ** 1.2)[:, None] * 0.7 * section.gloss
         cool = (np.clip((-facing - 0.95) / 0.4, 0, 1) ** 1.2)[:, None] * 0.6 * section.gloss
-        return (colour + (self._bounce[0] - colour) * warm + (self._bounce[1] - colour) * cool).astype(np.float32)
+        lit = colour + (self._bounce[0] - colour) * warm + (self._bounce[1] - colour) * cool
+        return np.asarray(lit, np.float32)
 
     def _measure(self, density: float) -> tuple[NDArray[np.int32], Floats, Image.Image]:
         """The map into the table, the light's falling off down each section, and the silhouette."""

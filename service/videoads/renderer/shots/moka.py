@@ -2,9 +2,10 @@
 
 import math
 
+from videoads.renderer.shots.canvas import Canvas
 from videoads.renderer.shots.colour import Rgb, mix
 from videoads.renderer.shots.lathe import Lathe, Section
-from videoads.renderer.shots.stage import Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 
 HEIGHT = 640.0
 SLICES = 7
@@ -36,7 +37,10 @@ class MokaPot:
         self.size = size
         colour = stage.colour
         shadow = mix(colour("dark"), (30, 30, 34), 0.45)
-        metal, shine = mix((166, 162, 160), colour("light"), 0.12), mix((255, 252, 246), colour("light"), 0.08)
+        metal, shine = (
+            mix((166, 162, 160), colour("light"), 0.12),
+            mix((255, 252, 246), colour("light"), 0.08),
+        )
         self.lathe = Lathe(
             SECTIONS,
             density=stage.scale * size * 1.05,

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from PIL import Image, UnidentifiedImageError
 
+from videoads.renderer.shots.canvas import Canvas
 from videoads.renderer.shots.request import ShotError
-from videoads.renderer.shots.sprite import Sprite, sprite_from_picture
-from videoads.renderer.shots.stage import Canvas, Stage
+from videoads.renderer.shots.sprite import Sprite, sprite_from_picture, untrimmed
+from videoads.renderer.shots.stage import Stage
 
 WIDTH_MAX, HEIGHT_MAX = 430.0, 560.0
 PIXELS_MAX = 40_000_000
@@ -31,9 +32,8 @@ class ProductCard:
         share = min(WIDTH_MAX / whole.width, HEIGHT_MAX / whole.height)
         width, height = whole.width * share, whole.height * share
         pixels = max(1, round(width * stage.scale * 1.1)), max(1, round(height * stage.scale * 1.1))
-        self.sprite = sprite_from_picture(
-            whole.resize(pixels, Image.Resampling.LANCZOS, reducing_gap=2.0), width, height
-        )
+        sharp = whole.resize(pixels, Image.Resampling.LANCZOS, reducing_gap=2.0)
+        self.sprite = untrimmed(sprite_from_picture(sharp, width, height))
         self.dark = stage.colour("dark")
 
     def paint(self, canvas: Canvas, x: float, y: float, angle: float, *, depth: float = 1.0) -> None:
@@ -44,7 +44,12 @@ class ProductCard:
         face = max(0.06, abs(cosine))
         for number in range(SLICES):
             place = (number + 0.5) / SLICES - 0.5
-            box = round(number * step), 0, max(round(number * step) + 1, round((number + 1) * step)), mask.height
+            box = (
+                round(number * step),
+                0,
+                max(round(number * step) + 1, round((number + 1) * step)),
+                mask.height,
+            )
             fill = sprite.fill.crop(box) if isinstance(sprite.fill, Image.Image) else sprite.fill
             tall = 1 + 0.22 * place * sine
             wide = sprite.width / SLICES

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from videoads.renderer.shots.canvas import Canvas
 from videoads.renderer.shots.sprite import Sprite
-from videoads.renderer.shots.stage import Canvas, Stage
+from videoads.renderer.shots.stage import Stage
 
 FALL, SLANT = 1500.0, -0.19
 
@@ -30,5 +31,11 @@ class Rain:
             if lit is not None:
                 bright *= 0.35 + 1.3 * lit(across, down)
             size = 0.5 + 0.75 * near
-            canvas.draw(self.streak, across, down, size=(0.8 + 0.5 * near, size), depth=0.6 + near * 0.9, opacity=min(1.0, bright))
-
+            canvas.draw(
+                self.streak,
+                across,
+                down,
+                size=(0.8 + 0.5 * near, size),
+                depth=0.6 + near * 0.9,
+                opacity=min(1.0, bright),
+            )

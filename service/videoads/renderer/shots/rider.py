@@ -46,7 +46,9 @@ class _Pen:
     def disc(self, at: Point, wide: float, high: float | None = None, fill: int = 255) -> None:
         high = wide if high is None else high
         k = self.scale
-        self.draw.ellipse(((at[0] - wide) * k, (at[1] - high) * k, (at[0] + wide) * k, (at[1] + high) * k), fill=fill)
+        self.draw.ellipse(
+            ((at[0] - wide) * k, (at[1] - high) * k, (at[0] + wide) * k, (at[1] + high) * k), fill=fill
+        )
 
     def ring(self, at: Point, radius: float, thick: float) -> None:
         k = self.scale

@@ -4,14 +4,14 @@ The pieces paint; this module chooses one, hands it the stage, and turns a frame
 """
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Protocol
 
 from PIL import Image
 
+from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.match import ABSTRACT, choose_set_piece
 from videoads.renderer.shots.request import ShotError, ShotRequest, check_request
-from videoads.renderer.shots.stage import BOX_HEIGHT, BOX_WIDTH, Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import BOX_HEIGHT, BOX_WIDTH, Point, Stage
 
 PIECES: dict[str, tuple[str, str]] = {
     ABSTRACT: ("abstract", "Abstract"),
@@ -60,7 +60,7 @@ class Shot:
         if not 0 <= index < self.request.frames:
             raise ShotError("/index", f"is {index}; this shot has frames 0 to {self.request.frames - 1}")
         t = index / max(1, self.request.frames - 1)
-        canvas = self._stage.canvas(self._piece.camera(t))
+        canvas = Canvas(self._stage, self._piece.camera(t))
         self._piece.paint(canvas, t, index / self.request.fps)
         return canvas.picture
 
@@ -70,8 +70,6 @@ def open_shot(request: ShotRequest) -> Shot:
     check_request(request)
     name, note = choose_set_piece(request.prompt, request.title)
     module, kind = PIECES[name]
-    if not find_spec(f"videoads.renderer.shots.pieces.{module}"):
-        name, note, (module, kind) = ABSTRACT, f"{name} is not drawn yet", PIECES[ABSTRACT]
     stage = Stage(request)
     piece: Piece = getattr(import_module(f"videoads.renderer.shots.pieces.{module}"), kind)(stage)
     return Shot(request, name, note, piece, stage)

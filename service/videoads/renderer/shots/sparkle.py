@@ -5,8 +5,8 @@ from functools import cache
 import numpy as np
 from PIL import Image
 
+from videoads.renderer.shots.canvas import Canvas
 from videoads.renderer.shots.sprite import grey, soft_disc
-from videoads.renderer.shots.stage import Canvas
 
 
 @cache
@@ -20,10 +20,14 @@ def glint(side: int = 128) -> Image.Image:
     return grey((arms + other + heart).astype(np.float32))
 
 
-def paint_sparkle(canvas: Canvas, x: float, y: float, size: float, open_: float, *, depth: float = 1.0) -> None:
+def paint_sparkle(
+    canvas: Canvas, x: float, y: float, size: float, open_: float, *, depth: float = 1.0
+) -> None:
     """A glint at (x, y); `open_` from 0 (closed) to 1."""
     if open_ <= 0.01:
         return
     wide = size * (0.4 + 0.6 * open_)
-    canvas.light(soft_disc(2.2), (255, 255, 255), x, y, wide * 1.2, wide * 1.2, depth=depth, strength=0.6 * open_)
+    canvas.light(
+        soft_disc(2.2), (255, 255, 255), x, y, wide * 1.2, wide * 1.2, depth=depth, strength=0.6 * open_
+    )
     canvas.shade(glint(), (255, 255, 255), x, y, wide, wide, depth=depth, opacity=min(1.0, open_ * 1.2))

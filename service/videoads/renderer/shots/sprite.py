@@ -5,6 +5,7 @@ so that resampling at part pixels makes no dark fringe. Where and when sprites a
 """
 
 import io
+import math
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -20,14 +21,56 @@ Floats = NDArray[np.float32]
 _OPAQUE_ENOUGH = 24
 
 
+Box = tuple[float, float, float, float]
+WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
+
+
 @dataclass(frozen=True)
 class Sprite:
-    """A picture (or one flat colour) and its mask; `width` and `height` in design units."""
+    """A picture (or one flat colour) and its mask; `width` and `height` in design units.
+
+    `inner` says which part of that size the picture covers (shares): empty borders are not kept.
+    """
 
     fill: Image.Image | Rgb
     mask: Image.Image | None
     width: float
     height: float
+    inner: Box = WHOLE
+
+
+def trimmed(sprite: Sprite) -> Sprite:
+    """The sprite without its empty border."""
+    assert sprite.mask is not None and sprite.inner == WHOLE
+    box = sprite.mask.getbbox() or (0, 0, 1, 1)
+    return cut(sprite, box)
+
+
+def cut(sprite: Sprite, box: tuple[int, int, int, int]) -> Sprite:
+    """A part of the sprite that stays where it was; `box` in the sprite's own pixels."""
+    assert sprite.mask is not None
+    wide, high = sprite.mask.size
+    fill = sprite.fill.crop(box) if isinstance(sprite.fill, Image.Image) else sprite.fill
+    inner = box[0] / wide, box[1] / high, box[2] / wide, box[3] / high
+    return Sprite(fill, sprite.mask.crop(box), sprite.width, sprite.height, inner)
+
+
+def untrimmed(sprite: Sprite) -> Sprite:
+    """The sprite with its empty border again, for what works on whole pictures (blur, rotation)."""
+    if sprite.inner == WHOLE or sprite.mask is None:
+        return sprite
+    left, top, right, bottom = sprite.inner
+    wide = round(sprite.mask.width / (right - left))
+    high = round(sprite.mask.height / (bottom - top))
+    at = round(left * wide), round(top * high)
+    mask = Image.new("L", (wide, high))
+    mask.paste(sprite.mask, at)
+    fill = sprite.fill
+    if isinstance(fill, Image.Image):
+        whole = fill.resize((wide, high), Image.Resampling.BILINEAR)
+        whole.paste(fill, at)
+        fill = whole
+    return Sprite(fill, mask, sprite.width, sprite.height)
 
 
 @cache
@@ -70,18 +113,19 @@ def sprite_from_picture(picture: Image.Image, width: float, height: float) -> Sp
         return Sprite(picture.convert("RGB"), None, width, height)
     flat = _flat_colour(picture, solid) if all(low == 0 for low, _ in extrema) else None
     if flat is not None:
-        return Sprite(flat, mask, width, height)
+        return trimmed(Sprite(flat, mask, width, height))
     spread = max(1.0, min(picture.size) / 160)
     bled = picture.convert("RGBa").filter(ImageFilter.GaussianBlur(spread)).convert("RGBA")
     mean = np.asarray(picture)[np.asarray(solid) > 0][:, :3].mean(axis=0)
     around = Image.new("RGB", picture.size, (int(mean[0]), int(mean[1]), int(mean[2])))
     near = bled.getchannel("A").point([255 if value >= _OPAQUE_ENOUGH else 0 for value in range(256)])
     fill = Image.composite(picture.convert("RGB"), Image.composite(bled.convert("RGB"), around, near), solid)
-    return Sprite(fill, mask, width, height)
+    return trimmed(Sprite(fill, mask, width, height))
 
 
 def blurred(sprite: Sprite, radius: float) -> Sprite:
     """The sprite out of focus; `radius` in its own pixels. It grows by a margin for its soft edge."""
+    sprite = untrimmed(sprite)
     assert sprite.mask is not None
     pad = max(1, round(radius * 2.6))
     wide, high = sprite.mask.width, sprite.mask.height
@@ -94,26 +138,38 @@ def blurred(sprite: Sprite, radius: float) -> Sprite:
         larger.paste(fill, (pad, pad))
         fill = larger.filter(ImageFilter.GaussianBlur(radius))
     mask = mask.filter(ImageFilter.GaussianBlur(radius))
-    return Sprite(fill, mask, sprite.width * mask.width / wide, sprite.height * mask.height / high)
+    wider = sprite.width * mask.width / wide, sprite.height * mask.height / high
+    return trimmed(Sprite(fill, mask, *wider))
 
 
-def turned(sprite: Sprite, steps: int) -> tuple[Sprite, ...]:
-    """The sprite in `steps` rotations of a full turn, on a square large enough for each."""
-    side = int((max(sprite.width, sprite.height)) * 1.5)
-    mask = sprite.mask
-    assert mask is not None
-    pixels = round(side * mask.width / sprite.width)
-    place = ((pixels - mask.width) // 2, (pixels - mask.height) // 2)
-    square_mask = Image.new("L", (pixels, pixels))
-    square_mask.paste(mask, place)
-    bicubic = Image.Resampling.BICUBIC
-    masks = [square_mask.rotate(360 * step / steps, bicubic) for step in range(steps)]
-    if not isinstance(sprite.fill, Image.Image):
-        return tuple(Sprite(sprite.fill, one, side, side) for one in masks)
-    square = Image.new("RGB", (pixels, pixels), sprite.fill.resize((1, 1)).getpixel((0, 0)))
-    square.paste(sprite.fill, place)
-    fills = [square.rotate(360 * step / steps, bicubic) for step in range(steps)]
-    return tuple(Sprite(fill, one, side, side) for fill, one in zip(fills, masks, strict=True))
+class Turned:
+    """The sprite in `steps` rotations of a full turn, each drawn when it is first asked for."""
+
+    def __init__(self, sprite: Sprite, steps: int) -> None:
+        sprite = untrimmed(sprite)
+        mask = sprite.mask
+        assert mask is not None
+        self.steps = steps
+        self._side = math.hypot(sprite.width, sprite.height)
+        pixels = max(1, round(self._side * mask.width / sprite.width))
+        place = ((pixels - mask.width) // 2, (pixels - mask.height) // 2)
+        self._mask = Image.new("L", (pixels, pixels))
+        self._mask.paste(mask, place)
+        self._fill = sprite.fill
+        if isinstance(sprite.fill, Image.Image):
+            self._fill = sprite.fill.resize((pixels, pixels), Image.Resampling.BILINEAR)
+            self._fill.paste(sprite.fill, place)
+        self._drawn: dict[int, Sprite] = {}
+
+    def at(self, turn: float) -> Sprite:
+        """The rotation nearest to `turn` (1 is a full turn, against the clock)."""
+        step = round(turn * self.steps) % self.steps
+        if step not in self._drawn:
+            bilinear, angle = Image.Resampling.BILINEAR, 360 * step / self.steps
+            fill = self._fill.rotate(angle, bilinear) if isinstance(self._fill, Image.Image) else self._fill
+            whole = Sprite(fill, self._mask.rotate(angle, bilinear), self._side, self._side)
+            self._drawn[step] = trimmed(whole)
+        return self._drawn[step]
 
 
 def grey(values: Floats) -> Image.Image:

@@ -4,8 +4,8 @@ import math
 
 from PIL import Image, ImageDraw, ImageFilter
 
+from videoads.renderer.shots.canvas import Canvas
 from videoads.renderer.shots.colour import Rgb
-from videoads.renderer.shots.stage import Canvas
 
 _WIDE, _HIGH, _BEADS = 84, 150, 34
 
@@ -32,7 +32,10 @@ def paint_steam(
         start = _WIDE * (0.5 + 0.16 * (wisp - (wisps - 1) / 2))
         for bead in range(_BEADS):
             up = bead / (_BEADS - 1)
-            curl = math.sin(up * 5.2 - seconds * 1.9 + own) * 0.7 + math.sin(up * 9.5 - seconds * 2.7 + own * 1.7) * 0.3
+            curl = (
+                math.sin(up * 5.2 - seconds * 1.9 + own) * 0.7
+                + math.sin(up * 9.5 - seconds * 2.7 + own * 1.7) * 0.3
+            )
             across = start + curl * (2.5 + 22 * up) + 5 * up * math.sin(own)
             down = _HIGH * (0.97 - 0.93 * up)
             thick = 2.2 + 7.5 * up

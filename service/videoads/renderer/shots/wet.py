@@ -3,13 +3,15 @@
 import numpy as np
 from PIL import Image
 
+from videoads.renderer.shots.canvas import Canvas
 from videoads.renderer.shots.colour import Rgb
-from videoads.renderer.shots.stage import Canvas
 
 COARSE = 4
 
 
-def mirror(canvas: Canvas, line: float, *, tint: Rgb, share: float, seconds: float, depth: float = 1.0) -> None:
+def mirror(
+    canvas: Canvas, line: float, *, tint: Rgb, share: float, seconds: float, depth: float = 1.0
+) -> None:
     """Paint the reflection of everything painted so far below the height `line`; `share` is how much is kept."""
     picture = canvas.picture
     at = round(canvas.project(0, line, depth)[1])
@@ -20,7 +22,9 @@ def mirror(canvas: Canvas, line: float, *, tint: Rgb, share: float, seconds: flo
     above = picture.crop((0, at - high, picture.width, at)).resize(small, Image.Resampling.BOX)
     pixels = np.asarray(above.transpose(Image.Transpose.FLIP_TOP_BOTTOM)).astype(np.float32)
     rows = np.arange(small[1])
-    shift = (0.35 + rows * 0.012) * (np.sin(rows * 0.55 + seconds * 6) + 0.6 * np.sin(rows * 1.7 - seconds * 9))
+    shift = (0.35 + rows * 0.012) * (
+        np.sin(rows * 0.55 + seconds * 6) + 0.6 * np.sin(rows * 1.7 - seconds * 9)
+    )
     columns = (np.arange(small[0])[None, :] + shift[:, None]).clip(0, small[0] - 1.001)
     whole = columns.astype(int)
     part = (columns - whole)[:, :, None].astype(np.float32)

@@ -2,12 +2,13 @@
 
 import math
 
+from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import lightness, mix
 from videoads.renderer.shots.easing import arrive, between, smooth
-from videoads.renderer.shots.sprite import Sprite, blurred, crisp_disc, gradient, soft_disc, turned
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.sprite import Sprite, Turned, blurred, crisp_disc, gradient, soft_disc
+from videoads.renderer.shots.stage import Point, Stage
 
-RING_STEPS = 48
+RING_STEPS = 240
 RIBBON_POINTS = 40
 
 
@@ -25,7 +26,10 @@ class Abstract:
         deep = colour("dark", "accent", 0.45) if dark_brand else colour("light", "accent", 0.42)
         middle = colour("dark", "accent", 0.24) if dark_brand else colour("light", "pale", 0.35)
         self.sky = gradient(
-            *stage.backdrop_pixels(), [(0, base), (0.5, middle), (1, deep)], slant=0.18, seed=stage.request.seed
+            *stage.backdrop_pixels(),
+            [(0, base), (0.5, middle), (1, deep)],
+            slant=0.18,
+            seed=stage.request.seed,
         )
         tops = [
             colour("accent", "dark" if dark_brand else "light", 0.6 if dark_brand else 0.5),
@@ -55,7 +59,7 @@ class Abstract:
                 )
             )
         ]
-        self.ring = turned(stage.svg("ring", size=1.2), RING_STEPS)
+        self.ring = Turned(stage.svg("ring"), RING_STEPS)
         self.dust = draw.random((46, 4))
         self.turn = 1.0 if draw.random() < 0.5 else -1.0
 
@@ -73,8 +77,8 @@ class Abstract:
                     strength=0.55)  # fmt: skip
         self._ribbon(canvas, 0, seconds, top=760, swing=84, depth=0.35)
         enter = arrive(min(1.0, t * 2.2))
-        step = round((seconds * 34 + self.phase[1] * 20) / 360 * RING_STEPS * self.turn)
-        canvas.draw(self.ring[step % RING_STEPS], 400 - 60 * self.turn, 560, size=between(0.7, 1.0, enter), depth=0.6,
+        turn = (seconds * 34 + self.phase[1] * 20) / 360 * self.turn
+        canvas.draw(self.ring.at(turn), 400 - 60 * self.turn, 560, size=between(0.7, 1.0, enter), depth=0.6,
                     opacity=0.92)  # fmt: skip
         for orb in self.orbs[:3]:
             self._orb(canvas, orb, seconds, enter)
@@ -90,15 +94,19 @@ class Abstract:
         canvas.draw(self.near_orb, 700 - 60 * smooth(t), 1190 + 26 * math.sin(seconds * 1.1), size=1.7, depth=1.7,
                     opacity=0.9)  # fmt: skip
 
-    def _orb(self, canvas: Canvas, orb: tuple, seconds: float, enter: float) -> None:  # type: ignore[type-arg]
+    def _orb(
+        self, canvas: Canvas, orb: tuple[Sprite, float, float, float, float], seconds: float, enter: float
+    ) -> None:
         sprite, x, y, size, depth = orb
         up = y + 26 * math.sin(seconds * (0.9 + 0.3 * depth) + x) + (1 - enter) * 160
         canvas.shade(soft_disc(1.4), self.stage.colour("dark"), x + 16, up + 26, 250 * size, 250 * size, depth=depth,
                      opacity=0.3)  # fmt: skip
         canvas.draw(sprite, x, up, size=size, depth=depth)
 
-    def _ribbon(self, canvas: Canvas, row: int, seconds: float, *, top: float, swing: float, depth: float) -> None:
-        left, _, right, bottom = self.stage.span()
+    def _ribbon(
+        self, canvas: Canvas, row: int, seconds: float, *, top: float, swing: float, depth: float
+    ) -> None:
+        left, _, right, _ = self.stage.span()
         phase = self.phase[row] + seconds * (0.9 + 0.35 * row)
         edge: list[Point] = []
         for step in range(RIBBON_POINTS + 1):

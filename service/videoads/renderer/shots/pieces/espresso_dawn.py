@@ -8,10 +8,11 @@ import math
 import numpy as np
 from PIL import Image
 
+from videoads.renderer.shots.canvas import Camera, Canvas, Ray
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import arrive, between, smooth
 from videoads.renderer.shots.sprite import blurred, crisp_disc, gradient, grey, soft_disc
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
 HORIZON, SILL = 800.0, 1098.0
@@ -56,11 +57,15 @@ class EspressoDawn:
         rise = smooth(t * 0.85 + 0.15)
         sun_x, sun_y = between(430, 462, rise), between(HORIZON + 30, 655, rise)
         canvas.backdrop(self.sky, depth=0.12)
-        canvas.glow(colour("light"), sun_x, sun_y, between(700, 1080, rise), soft_disc(1.7), depth=0.16,
-                    strength=between(0.5, 0.95, rise))  # fmt: skip
-        canvas.light(self.rays, colour("light", "white", 0.3), sun_x, sun_y, 1500, 1500, depth=0.16,
-                     strength=0.3 * rise + 0.05 * math.sin(seconds * 2.2))  # fmt: skip
-        canvas.shade(crisp_disc(200, 0.0, 0.03), colour("light", "white", 0.72), sun_x, sun_y, 172, 172, depth=0.16)
+        wide = between(700, 1080, rise)
+        canvas.lights(
+            Ray(soft_disc(1.7), colour("light"), sun_x, sun_y, wide, wide, 0.16, between(0.5, 0.95, rise)),
+            Ray(self.rays, colour("light", "white", 0.3), sun_x, sun_y, 1500, 1500, 0.16,
+                0.3 * rise + 0.05 * math.sin(seconds * 2.2)),
+        )  # fmt: skip
+        canvas.shade(
+            crisp_disc(200, 0.0, 0.03), colour("light", "white", 0.72), sun_x, sun_y, 172, 172, depth=0.16
+        )
         self._flock(canvas, t)
         canvas.draw(self.far, 360, HORIZON - 96, anchor=(0.5, 0), depth=0.28)
         canvas.shade(soft_disc(1.0), colour("light", "pale", 0.4), 300 + 60 * t, HORIZON + 60, 1500, 190, depth=0.34,
@@ -69,7 +74,9 @@ class EspressoDawn:
         canvas.shade(soft_disc(1.0), colour("light", "pale", 0.2), 480 - 90 * t, HORIZON + 130, 1400, 180, depth=0.5,
                      opacity=0.55)  # fmt: skip
         canvas.strip(self.town, SILL + 96, depth=0.62, start=-140)
-        canvas.glow(colour("light"), sun_x + 10, sun_y + 150, 620, soft_disc(2.2), depth=0.3, strength=0.34 * rise)
+        canvas.glow(
+            colour("light"), sun_x + 10, sun_y + 150, 620, soft_disc(2.2), depth=0.3, strength=0.34 * rise
+        )
         canvas.draw(self.sill, 360, SILL, anchor=(0.5, 0))
         canvas.shade(soft_disc(1.3), colour("dark"), 262, SILL + 58, 480, 84, opacity=0.6)
         canvas.draw(self.cup, 292, SILL + 64, anchor=(0.5, 1))

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
+from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import between, clamp, depart, smooth, span
 from videoads.renderer.shots.sprite import blurred, crisp_disc, gradient, radial, soft_disc
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
 GLASS_X, GLASS_FOOT, GLASS_SIZE = 360.0, 1010.0, 1.18
@@ -32,14 +33,23 @@ class EspressoPour:
         wood = [(0, mix(colour("accent"), colour("dark"), 0.42)), (0.3, mix(colour("accent"), colour("dark"), 0.7)),
                 (1, mix(colour("dark"), (8, 5, 3), 0.3))]  # fmt: skip
         self.room.paste(gradient(width, height - edge, wood, seed=9), (0, edge))
-        self.back, self.front = stage.svg("glass_back", size=GLASS_SIZE), stage.svg("glass_front", size=GLASS_SIZE)
+        self.back, self.front = (
+            stage.svg("glass_back", size=GLASS_SIZE),
+            stage.svg("glass_front", size=GLASS_SIZE),
+        )
         self.spout = stage.svg("spout")
         self.lights = stage.random(11).random((BOKEH, 5))
         self.drops = stage.random(12).random((DROPS, 4))
         self.bubbles = stage.random(13).random((BUBBLES, 3))
         self.near = blurred(stage.svg("bean"), 10 * stage.scale)
-        self.coffee, self.deep = mix((92, 44, 18), colour("accent"), 0.15), mix((30, 12, 5), colour("dark"), 0.4)
-        self.crema, self.crema_light = mix((202, 138, 74), colour("light"), 0.18), mix((240, 196, 132), colour("light"), 0.3)
+        self.coffee, self.deep = (
+            mix((92, 44, 18), colour("accent"), 0.15),
+            mix((30, 12, 5), colour("dark"), 0.4),
+        )
+        self.crema, self.crema_light = (
+            mix((202, 138, 74), colour("light"), 0.18),
+            mix((240, 196, 132), colour("light"), 0.3),
+        )
 
     def camera(self, t: float) -> Camera:
         """Close in and sink with a slight drift."""
@@ -56,7 +66,15 @@ class EspressoPour:
             beat = 0.2 + 0.14 * math.sin(seconds * (1.2 + hue) + x * 20)
             canvas.light(crisp_disc(160, 0.45, 0.07), tint, x * 860 - 70 + 14 * math.sin(seconds * 0.8 + y * 9),
                          120 + y * 760, wide, wide, depth=0.2 + 0.35 * depth, strength=beat)  # fmt: skip
-        canvas.glow(colour("light"), 470, 560, 900, soft_disc(1.8), depth=0.3, strength=0.34 + 0.05 * math.sin(seconds * 2))
+        canvas.glow(
+            colour("light"),
+            470,
+            560,
+            900,
+            soft_disc(1.8),
+            depth=0.3,
+            strength=0.34 + 0.05 * math.sin(seconds * 2),
+        )
         canvas.shade(soft_disc(1.0), colour("black"), GLASS_X - 30, GLASS_FOOT - 2, 660, 110, opacity=0.75)
         canvas.draw(self.back, GLASS_X, GLASS_FOOT, anchor=(0.5, 0.95), size=GLASS_SIZE)
         fill = 0.04 + 0.86 * smooth(span(t, 0.04, 1.12)) / smooth(1.0)
@@ -106,7 +124,9 @@ class EspressoPour:
         glow = clamp((foot - surface) / 300)
         canvas.light(soft_disc(1.6), self.stage.colour("accent", "light", 0.3), GLASS_X + 96, self._down(foot) - 60,
                      260, 330 * glow + 40, strength=0.5)  # fmt: skip
-        canvas.polygon(self._bowl(surface, min(foot, surface + 5)), mix(self.crema, self.crema_light, 0.4), opacity=0.6)
+        canvas.polygon(
+            self._bowl(surface, min(foot, surface + 5)), mix(self.crema, self.crema_light, 0.4), opacity=0.6
+        )
         y, half = self._down(surface), self._half(surface) - 2
         canvas.polygon(self._oval(y, half, 17), self.crema)
         for ring in range(3):
@@ -147,4 +167,12 @@ class EspressoPour:
             up = (150 + 90 * speed) * age - 300 * age * age
             if up > 0:
                 wide = (5 + 6 * size) * (1 - 0.5 * age)
-                canvas.shade(crisp_disc(64, 0.0, 0.15), self.crema, across, surface - up, wide, wide, opacity=flow * 0.95)
+                canvas.shade(
+                    crisp_disc(64, 0.0, 0.15),
+                    self.crema,
+                    across,
+                    surface - up,
+                    wide,
+                    wide,
+                    opacity=flow * 0.95,
+                )

@@ -2,17 +2,18 @@
 
 import math
 
+from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import arrive, between, overshoot, smooth, span
-from videoads.renderer.shots.falling import pose, scatter
+from videoads.renderer.shots.falling import Body, pose, scatter
 from videoads.renderer.shots.moka import MokaPot
 from videoads.renderer.shots.product_card import ProductCard
-from videoads.renderer.shots.sprite import blurred, crisp_disc, gradient, radial, soft_disc, turned
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.sprite import Turned, blurred, crisp_disc, gradient, radial, soft_disc
+from videoads.renderer.shots.stage import Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
 TABLE, FOOT = 900.0, 978.0
-TURNS = 32
+TURNS = 64
 
 
 class EspressoProduct:
@@ -37,14 +38,18 @@ class EspressoProduct:
         self.pot = MokaPot(stage)
         self.card = ProductCard(stage) if stage.request.product_picture else None
         beans = stage.svg("bean")
-        self.beans = turned(beans, TURNS)
-        near = blurred(turned(stage.svg("bean"), 1)[0], 7 * stage.scale)
-        self.near_beans = turned(near, TURNS // 2)
+        self.beans = Turned(beans, TURNS)
+        near = blurred(stage.svg("bean"), 7 * stage.scale)
+        self.near_beans = Turned(near, TURNS)
         length = stage.request.frames / stage.request.fps
-        self.far_falling = scatter(stage.random(5), 16, spread=(40, 680), top=-120, seconds=length, depths=(0.5, 0.85))
+        self.far_falling = scatter(
+            stage.random(5), 16, spread=(40, 680), top=-120, seconds=length, depths=(0.5, 0.85)
+        )
         self.mid_falling = scatter(stage.random(6), 12, spread=(60, 660), top=-120, seconds=length * 0.8,
                                    depths=(0.95, 1.15))  # fmt: skip
-        self.near_falling = scatter(stage.random(7), 8, spread=(-40, 760), top=-260, seconds=length, depths=(1.6, 2.1))
+        self.near_falling = scatter(
+            stage.random(7), 8, spread=(-40, 760), top=-260, seconds=length, depths=(1.6, 2.1)
+        )
         self.near_falling = [
             body._replace(x=body.x * 0.5 - 90 if body.x < 360 else 630 + (body.x - 360) * 0.5)
             for body in self.near_falling
@@ -62,8 +67,12 @@ class EspressoProduct:
         canvas.backdrop(self.wall, depth=0.3)
         grown = overshoot(span(t, 0.0, 0.42), 0.9)
         disc = mix(colour("accent"), colour("dark"), 0.12)
-        canvas.shade(crisp_disc(400, 0.0, 0.012), disc, 360, 590, 590 * grown, 590 * grown, depth=0.4, opacity=0.92)
-        canvas.glow(colour("light"), 210 + 80 * math.sin(seconds), 380, 760, soft_disc(1.6), depth=0.4, strength=0.42)
+        canvas.shade(
+            crisp_disc(400, 0.0, 0.012), disc, 360, 590, 590 * grown, 590 * grown, depth=0.4, opacity=0.92
+        )
+        canvas.glow(
+            colour("light"), 210 + 80 * math.sin(seconds), 380, 760, soft_disc(1.6), depth=0.4, strength=0.42
+        )
         self._fall(canvas, self.far_falling, self.beans, seconds, 0.52)
         inward = arrive(span(t, 0.0, 0.62))
         x = between(560, 360, inward)
@@ -80,13 +89,15 @@ class EspressoProduct:
         self._fall(canvas, self.mid_falling, self.beans, seconds, 0.62, floor=FOOT + 26)
         self._fall(canvas, self.near_falling, self.near_beans, seconds, 1.25)
 
-    def _fall(self, canvas, bodies, sprites, seconds, size, floor=None) -> None:  # type: ignore[no-untyped-def]
+    def _fall(
+        self, canvas: Canvas, bodies: list[Body], sprites: Turned, seconds: float, size: float, *, floor: float | None = None
+    ) -> None:  # fmt: skip
         for body in bodies:
             rest = floor + 46 * (body.depth - 0.95) / 0.2 if floor else None
             now = pose(body, seconds + 0.55, rest)
             if now is None or now.y > 1600:
                 continue
-            sprite = sprites[int(now.turn % 1 * len(sprites))]
+            sprite = sprites.at(now.turn)
             if rest is not None and now.y > rest - 190:
                 near = 1 - (rest - now.y) / 190
                 canvas.shade(soft_disc(1.2), self.stage.colour("dark"), now.x + 8, rest + 20 * size, 110 * size, 40 * size,

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw
 
+from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import between, overshoot, smooth, span
 from videoads.renderer.shots.sprite import Sprite, gradient, soft_disc
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
 ROOM_WIDTH, ROOM_HEIGHT = 900.0, 460.0
@@ -44,9 +45,12 @@ class EspressoTriptych:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         colour = stage.colour
-        left, top, right, bottom = stage.span()
+        left, _, right, _ = stage.span()
         self.fit = max(1.0, (right - left) / (ROOM_WIDTH - 60))
-        self.rooms = {kind: stage.svg(f"room_{kind}", size=ROOM_SIZE * self.fit) for kind in ("kitchen", "desk", "train")}
+        self.rooms = {
+            kind: stage.svg(f"room_{kind}", size=ROOM_SIZE * self.fit)
+            for kind in ("kitchen", "desk", "train")
+        }
         self.range, self.grove = stage.svg("range", size=self.fit), stage.svg("grove", size=1.2 * self.fit)
         night = mix(colour("pale", "accent", 0.25), colour("dark"), 0.22)
         day = mix(colour("pale"), colour("light"), 0.2)
@@ -75,12 +79,22 @@ class EspressoTriptych:
         """The ground, then each panel through its wiped mask."""
         colour = self.stage.colour
         canvas.backdrop(self.ground, depth=0.4)
-        canvas.glow(colour("light"), 360 + 240 * math.sin(seconds * 1.3), 900, 900, soft_disc(1.8), depth=0.2, strength=0.4)
+        canvas.glow(
+            colour("light"),
+            360 + 240 * math.sin(seconds * 1.3),
+            900,
+            900,
+            soft_disc(1.8),
+            depth=0.2,
+            strength=0.4,
+        )
         for number, panel in enumerate(PANELS):
             wiped = smooth(span(t, panel.start, panel.start + WIPE))
             self._panel(canvas, panel, number, wiped, t, seconds)
 
-    def _panel(self, canvas: Canvas, panel: Panel, number: int, wiped: float, t: float, seconds: float) -> None:
+    def _panel(
+        self, canvas: Canvas, panel: Panel, number: int, wiped: float, t: float, seconds: float
+    ) -> None:
         stage, width = self.stage, self.stage.request.width
         stretch = stage.request.height / stage.scale / 1280
         top, bottom = 640 + (panel.top - 640) * stretch, 640 + (panel.bottom - 640) * stretch
@@ -92,7 +106,7 @@ class EspressoTriptych:
         drift = between(38, -30, smooth(t))
         lean = -1 if number % 2 else 1
         zoom, middle = between(1.12, 1.0, smooth(life)), (top + bottom) / 2
-        own = stage.canvas(Camera(drift * lean, (middle - 640) * (1 - 1 / zoom), zoom))
+        own = Canvas(stage, Camera(drift * lean, (middle - 640) * (1 - 1 / zoom), zoom))
         self._place(own, panel.kind, middle, seconds, life)
         box = 0, first, width, last
         bright = own.picture.crop(box)

@@ -2,6 +2,7 @@
 
 import math
 
+from videoads.renderer.shots.canvas import Camera, Canvas, Ray
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import arrive, between, pulse, smooth, span
 from videoads.renderer.shots.lamp import LENGTH, Lamp
@@ -9,7 +10,7 @@ from videoads.renderer.shots.night import night_colours
 from videoads.renderer.shots.product_card import ProductCard
 from videoads.renderer.shots.rain import Rain
 from videoads.renderer.shots.sprite import crisp_disc, gradient, soft_disc
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 
 FLOOR, LAMP_Y = 905.0, 640.0
 SPARKS = 34
@@ -51,14 +52,31 @@ class LightProduct:
         flash = pulse(span(t, 0.4, 0.56))
         canvas.backdrop(self.room, depth=0.25)
         self._tubes(canvas, t, seconds)
-        canvas.light(soft_disc(1.5), mix(accent, beam, 0.5), x + 60, FLOOR + 30, 980, 260, depth=0.8, strength=0.2 + 0.6 * lit)
+        canvas.light(
+            soft_disc(1.5),
+            mix(accent, beam, 0.5),
+            x + 60,
+            FLOOR + 30,
+            980,
+            260,
+            depth=0.8,
+            strength=0.2 + 0.6 * lit,
+        )
         canvas.shade(soft_disc(0.9), (0, 0, 0), x, FLOOR + 26, 520, 90, opacity=0.8)
         if self.card is not None:
             self.card.paint(canvas, x, FLOOR + 10, 1.05 - angle)
             lens = x + 60, y
         else:
             lens = self.lamp.paint(canvas, x, y, abs(angle), on=lit)
-            canvas.light(soft_disc(1.2), beam, lens[0], FLOOR + 130, 300 * math.sin(abs(angle)), 150, strength=0.5 * lit)
+            canvas.light(
+                soft_disc(1.2),
+                beam,
+                lens[0],
+                FLOOR + 130,
+                300 * math.sin(abs(angle)),
+                150,
+                strength=0.5 * lit,
+            )
         self._flare(canvas, lens, lit, flash, angle)
         self.rain.paint(canvas, seconds, opacity=0.75, lit=lambda a, b: lit * max(0.0, 1 - math.hypot(a - lens[0], b - lens[1]) / 460))  # fmt: skip
         for a, b, size, pace in self.sparks:
@@ -75,17 +93,26 @@ class LightProduct:
         for x, top, high, pace in ((150.0, 210.0, 560.0, 2.0), (598.0, 300.0, 470.0, 2.7)):
             reach = high * grow
             glow = 0.5 + 0.08 * math.sin(seconds * pace * 3)
-            canvas.light(soft_disc(1.5), accent, x, top + high / 2, 330, reach * 1.5, depth=0.45, strength=glow)
-            canvas.polygon([(x - 5, top), (x + 5, top), (x + 5, top + reach), (x - 5, top + reach)], mix(accent, white, 0.6), depth=0.45)
+            canvas.light(
+                soft_disc(1.5), accent, x, top + high / 2, 330, reach * 1.5, depth=0.45, strength=glow
+            )
+            canvas.polygon(
+                [(x - 5, top), (x + 5, top), (x + 5, top + reach), (x - 5, top + reach)],
+                mix(accent, white, 0.6),
+                depth=0.45,
+            )
             canvas.light(soft_disc(1.3), accent, x, FLOOR + 90, 200, 330, depth=0.45, strength=glow * 0.7)
 
     def _flare(self, canvas: Canvas, lens: Point, lit: float, flash: float, angle: float) -> None:
         beam, accent = self.tones["beam"], self.stage.colour("accent")
         x, y = lens
         wide = (620 + 520 * flash) * (0.55 + 0.45 * math.sin(abs(angle)))
-        canvas.glow(beam, x, y, wide, soft_disc(2.6), strength=0.9 * lit)
-        canvas.light(soft_disc(2.0), mix(accent, beam, 0.4), x + 20, y, 1900, 64 + 70 * flash, strength=0.75 * lit)
-        canvas.light(soft_disc(1.3), mix(accent, beam, 0.3), x + LENGTH, y + 60, 900, 900, strength=0.3 * lit)
+        streak = mix(accent, beam, 0.4)
+        canvas.lights(
+            Ray(soft_disc(2.6), beam, x, y, wide, wide, 1.0, 0.9 * lit),
+            Ray(soft_disc(2.0), streak, x + 20, y, 1900, 64 + 70 * flash, 1.0, 0.75 * lit),
+            Ray(soft_disc(1.3), mix(accent, beam, 0.3), x + LENGTH, y + 60, 900, 900, 1.0, 0.3 * lit),
+        )
         for place, size, tone in ((0.5, 90, accent), (0.85, 46, beam), (1.35, 150, accent), (1.7, 70, beam)):
             canvas.light(crisp_disc(160, 0.5, 0.05), tone, x + (360 - x) * 2 * place + 120 * place, y + 190 * place, size, size,
                          depth=1.2, strength=0.2 * lit)  # fmt: skip

@@ -5,13 +5,14 @@ import math
 import numpy as np
 from PIL import Image
 
+from videoads.renderer.shots.canvas import Camera, Canvas, Ray
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import between, smooth
 from videoads.renderer.shots.night import night_colours
 from videoads.renderer.shots.rain import Rain
 from videoads.renderer.shots.rider import BACK_SIZE, back_view
 from videoads.renderer.shots.sprite import Sprite, crisp_disc, gradient, grey, soft_disc
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 from videoads.renderer.shots.wet import mirror
 
 HORIZON, GROUND = 640.0, 1010.0
@@ -69,20 +70,36 @@ class LightPulse:
         canvas.glow(RED, *lamp, 900, soft_disc(1.8), strength=0.25 + 0.5 * throb)
         mask = back_view(self.stage, size, seconds * 8.2, sway)
         left, top = x - wide / 2, y - high
-        canvas.draw(Sprite(mix(accent, self.tones["beam"], 0.4), mask, wide, high), left, top - 4, anchor=(0, 0), opacity=0.75)
+        canvas.draw(
+            Sprite(mix(accent, self.tones["beam"], 0.4), mask, wide, high),
+            left,
+            top - 4,
+            anchor=(0, 0),
+            opacity=0.75,
+        )
         canvas.draw(Sprite(mix(night, (0, 0, 0), 0.2), mask, wide, high), left, top, anchor=(0, 0))
         canvas.light(soft_disc(1.3), RED, lamp[0], lamp[1] + 10, 270, 330, strength=0.35 + 0.45 * throb)
         mirror(canvas, GROUND - 2, tint=mix(night, (0, 0, 0), 0.25), share=0.6, seconds=seconds)
-        canvas.light(soft_disc(1.4), RED, x, GROUND + 60, 420, 330, strength=0.4 + 0.5 * throb)
+        rays = [
+            Ray(soft_disc(1.4), RED, x, GROUND + 60, 420, 330, 1.0, 0.4 + 0.5 * throb),
+            Ray(soft_disc(2.0), RED, *lamp, 1300, 42, 1.0, 0.2 + 0.6 * throb),
+        ]
         for echo in range(2):
             grown = (beat + echo) / 2
             reach = 120 + 760 * grown
-            canvas.light(self.ring, RED, *lamp, reach, reach, strength=0.75 * (1 - grown) ** 1.6)
+            rays.append(Ray(self.ring, RED, *lamp, reach, reach, 1.0, 0.75 * (1 - grown) ** 1.6))
+        canvas.lights(*rays)
         canvas.shade(crisp_disc(96, 0, 0.12), mix((120, 12, 12), RED, throb), lamp[0], lamp[1], 46, 60)
         for row in range(3):
-            canvas.shade(crisp_disc(64, 0, 0.25), mix(RED, (255, 236, 226), 0.25 + 0.7 * throb), lamp[0], lamp[1] - 17 + 17 * row, 15, 15)
+            canvas.shade(
+                crisp_disc(64, 0, 0.25),
+                mix(RED, (255, 236, 226), 0.25 + 0.7 * throb),
+                lamp[0],
+                lamp[1] - 17 + 17 * row,
+                15,
+                15,
+            )
         canvas.glow((255, 120, 100), *lamp, 260, soft_disc(2.6), strength=0.35 + 0.65 * throb)
-        canvas.light(soft_disc(2.0), RED, *lamp, 1300, 42, strength=0.2 + 0.6 * throb)
         self.rain.paint(canvas, seconds, opacity=0.75, lit=lambda a, b: throb * max(0.0, 1 - math.hypot(a - lamp[0], b - lamp[1]) / 420))  # fmt: skip
 
     def _road(self, canvas: Canvas, seconds: float) -> None:
@@ -96,7 +113,9 @@ class LightPulse:
                 points = []
                 for distance, half in ((first, -0.02), (first, 0.02), (last, 0.02), (last, -0.02)):
                     points.append((360 + (x + half) * 420 / distance, HORIZON + 420 / distance))
-                canvas.polygon(points, mix(haze, (255, 255, 255), 0.5), depth=0.6, opacity=min(0.55, 2.2 / first))
+                canvas.polygon(
+                    points, mix(haze, (255, 255, 255), 0.5), depth=0.6, opacity=min(0.55, 2.2 / first)
+                )
 
     def _cars(self, canvas: Canvas, seconds: float) -> None:
         for number, (x, pace, size) in enumerate(self.cars):

@@ -5,13 +5,14 @@ import math
 import numpy as np
 from PIL import Image
 
+from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import arrive, between, smooth, span
 from videoads.renderer.shots.night import night_colours
 from videoads.renderer.shots.rain import Rain
 from videoads.renderer.shots.rider import LAMP, SIDE_SIZE, TAIL, WHEEL, side_view
 from videoads.renderer.shots.sprite import Sprite, blurred, crisp_disc, gradient, grey, soft_disc
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 from videoads.renderer.shots.wet import mirror
 
 STREET = 960.0
@@ -51,7 +52,16 @@ class LightRide:
         run = seconds * SPEED
         canvas.backdrop(self.sky, depth=0.1)
         canvas.strip(self.city, STREET - 180, depth=0.25, start=-run * 0.1, size=1.5)
-        canvas.light(soft_disc(1.4), mix(accent, self.tones["haze"], 0.4), 360, STREET - 190, 1300, 420, depth=0.3, strength=0.4)
+        canvas.light(
+            soft_disc(1.4),
+            mix(accent, self.tones["haze"], 0.4),
+            360,
+            STREET - 190,
+            1300,
+            420,
+            depth=0.3,
+            strength=0.4,
+        )
         canvas.strip(self.shops, STREET - 8, depth=0.6, start=-run * 0.55, size=0.8)
         for x, y, size, hue, depth in self.lights:
             tint = (accent, beam, (255, 96, 84), mix(self.tones["haze"], (120, 190, 255), 0.6))[int(hue * 4)]
@@ -70,7 +80,9 @@ class LightRide:
         for number in range(2):
             passing = (number * 1500 + 900 - run * 2.1) % 3000 - 900
             canvas.draw(self.pole, passing, STREET + 260, anchor=(0.5, 1), size=1.25, depth=1.0)
-            canvas.glow(mix(beam, accent, 0.3), passing + 100, STREET - 830, 520, soft_disc(2.2), strength=0.5)
+            canvas.glow(
+                mix(beam, accent, 0.3), passing + 100, STREET - 830, 520, soft_disc(2.2), strength=0.5
+            )
 
     def _rider(self, canvas: Canvas, x: float, y: float, seconds: float, rim: float) -> None:
         wide, high = SIDE_SIZE[0] * SIZE, SIDE_SIZE[1] * SIZE
@@ -80,10 +92,14 @@ class LightRide:
         canvas.shade(soft_disc(1.0), (0, 0, 0), x, y - 4, 560, 60, opacity=0.8)
         lamp = left + (LAMP[0] + 20) * SIZE, top + LAMP[1] * SIZE
         tail = left + (TAIL[0] - 8) * SIZE, top + TAIL[1] * SIZE
-        canvas.light(self.cone, self.tones["beam"], lamp[0] - 4, lamp[1], 760, 460, anchor=(0, 0.36), strength=0.75)
+        canvas.light(
+            self.cone, self.tones["beam"], lamp[0] - 4, lamp[1], 760, 460, anchor=(0, 0.36), strength=0.75
+        )
         glowing = mix(self.stage.colour("accent"), self.tones["beam"], 0.45)
         canvas.draw(Sprite(glowing, mask, wide, high), left + 3, top - 3, anchor=(0, 0), opacity=rim)
-        canvas.draw(Sprite(mix(self.tones["night"], (0, 0, 0), 0.25), mask, wide, high), left, top, anchor=(0, 0))
+        canvas.draw(
+            Sprite(mix(self.tones["night"], (0, 0, 0), 0.25), mask, wide, high), left, top, anchor=(0, 0)
+        )
         canvas.glow(self.tones["beam"], *lamp, 210, soft_disc(2.4), strength=1.0)
         blink = 0.55 + 0.45 * math.sin(seconds * 10.5)
         canvas.glow((255, 48, 40), *tail, 240, soft_disc(2.2), strength=0.5 + 0.5 * blink)

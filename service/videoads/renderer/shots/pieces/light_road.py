@@ -5,12 +5,13 @@ import math
 import numpy as np
 from PIL import Image
 
-from videoads.renderer.shots.colour import mix
+from videoads.renderer.shots.canvas import Camera, Canvas
+from videoads.renderer.shots.colour import Rgb, mix
 from videoads.renderer.shots.easing import between, clamp, smooth, span
 from videoads.renderer.shots.night import night_colours
 from videoads.renderer.shots.rain import Rain
 from videoads.renderer.shots.sprite import blurred, crisp_disc, gradient, grey, soft_disc
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 
 HORIZON, FALL = 600.0, 700.0
 SPEED = 3.4
@@ -74,14 +75,24 @@ class LightRoad:
         self.rain.paint(canvas, seconds, opacity=0.85, lit=lambda x, y: on * clamp(1.2 - abs(x - 360) / 330) * clamp((y - 420) / 400))  # fmt: skip
         bob = 4 * math.sin(seconds * 9.2)
         canvas.draw(self.bar, 360 + sway, 1296 + bob + self.stage.top, anchor=(0.5, 1), size=1.0, depth=1.15)
-        canvas.glow(tones["beam"], 360 + sway, 1024 + bob + self.stage.top, 300, soft_disc(2.4), depth=1.15, strength=0.8 * on)
+        canvas.glow(
+            tones["beam"],
+            360 + sway,
+            1024 + bob + self.stage.top,
+            300,
+            soft_disc(2.4),
+            depth=1.15,
+            strength=0.8 * on,
+        )
 
     def _at(self, x: float, distance: float) -> Point:
         """A point of the road's plane, `x` in road widths from the rider's line."""
         bend = 9.0 * max(0.0, distance - 1.0) ** 0.9
         return 360 + bend + x * FALL * 0.62 / distance, HORIZON + FALL / distance
 
-    def _quad(self, canvas: Canvas, x: float, half: float, first: float, last: float, tone, opacity: float) -> None:  # type: ignore[no-untyped-def]
+    def _quad(
+        self, canvas: Canvas, x: float, half: float, first: float, last: float, tone: Rgb, opacity: float
+    ) -> None:  # fmt: skip
         steps = np.linspace(first, last, 4)
         left = [self._at(x - half, float(d)) for d in steps]
         right = [self._at(x + half, float(d)) for d in steps[::-1]]
@@ -91,7 +102,11 @@ class LightRoad:
         asphalt = mix(self.tones["night"], self.tones["haze"], 0.24)
         steps = [FARTHEST * 2.5, 12.0, 6.0, 3.0, 1.6, 1.0, 0.8]
         edge = [self._at(-1.35, d) for d in steps] + [self._at(0.95, d) for d in reversed(steps)]
-        canvas.polygon(edge, [(0, mix(asphalt, self.tones["haze"], 0.25)), (0.3, asphalt), (1, self.tones["night"])], depth=0.7)
+        canvas.polygon(
+            edge,
+            [(0, mix(asphalt, self.tones["haze"], 0.25)), (0.3, asphalt), (1, self.tones["night"])],
+            depth=0.7,
+        )
 
     def _marks(self, canvas: Canvas, seconds: float, on: float) -> None:
         paint = mix(self.stage.colour("white"), self.stage.colour("light"), 0.35)
@@ -120,7 +135,15 @@ class LightRoad:
             if kind < 0.62:
                 across, down = self._at(side * (1.75 + 0.8 * x) - 0.2, distance)
                 tree = self.near_tree if distance < 1.6 else self.tree
-                canvas.draw(tree, across, down, anchor=(0.5, 1), size=(2.2 + size) / distance, depth=0.75, opacity=fade)
+                canvas.draw(
+                    tree,
+                    across,
+                    down,
+                    anchor=(0.5, 1),
+                    size=(2.2 + size) / distance,
+                    depth=0.75,
+                    opacity=fade,
+                )
             else:
                 across, down = self._at(1.02 if side > 0 else -1.45, distance)
                 high = 210 / distance
@@ -137,6 +160,8 @@ def _beam(width: int = 200, height: int = 150) -> Image.Image:
     down = np.linspace(0, 1, height, dtype=np.float32)[:, None]
     reach = 0.3 + 0.5 * np.sqrt(down)
     side = np.exp(-((across / reach) ** 2) * 2.6)
-    along = np.clip(down / 0.07, 0, 1) ** 1.4 * (0.5 * np.exp(-(((down - 0.2) / 0.24) ** 2)) + 0.46 * np.clip(1 - down, 0, 1) ** 0.8)
+    along = np.clip(down / 0.07, 0, 1) ** 1.4 * (
+        0.5 * np.exp(-(((down - 0.2) / 0.24) ** 2)) + 0.46 * np.clip(1 - down, 0, 1) ** 0.8
+    )
     fringe = np.clip((1 - np.abs(across)) * 3, 0, 1)
     return grey((side * along * fringe).astype(np.float32))

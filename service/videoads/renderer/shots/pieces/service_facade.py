@@ -2,12 +2,13 @@
 
 import math
 
+from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.daylight import WHITE, Daylight
 from videoads.renderer.shots.easing import between, overshoot, pulse, smooth, span
 from videoads.renderer.shots.sparkle import paint_sparkle
 from videoads.renderer.shots.sprite import Sprite, blurred, gradient, soft_disc
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.stage import Point, Stage
 
 GROUND, HOUSE = 1130.0, 980.0
 COLUMNS, ROWS = (190.0, 360.0, 530.0), (318.0, 560.0)
@@ -30,13 +31,19 @@ class ServiceFacade:
         self.tree = stage.svg("tree_day", size=1.3)
         self.near = blurred(stage.svg("tree_day", size=1.5), 9 * stage.scale)
         width, height = stage.frame_pixels()
-        lawn = [(0, mix((150, 205, 120), stage.colour("light"), 0.25)), (0.3, (96, 176, 104)), (1, (52, 130, 92))]
+        lawn = [
+            (0, mix((150, 205, 120), stage.colour("light"), 0.25)),
+            (0.3, (96, 176, 104)),
+            (1, (52, 130, 92)),
+        ]
         self.lawn = Sprite(gradient(width, height, lawn), None, 8, 8)
         top = GROUND - HOUSE
         panes = [(x, top + y) for y in ROWS for x in COLUMNS] + [(x, top + 826) for x in GROUND_PANES]
         order = stage.random(62).permutation(len(panes))
         panes = [(360 + (x - 360) * SIZE, GROUND - (GROUND - y) * SIZE) for x, y in panes]
-        self.panes = [(*panes[int(place)], 0.06 + 0.78 * number / len(panes)) for number, place in enumerate(order)]
+        self.panes = [
+            (*panes[int(place)], 0.06 + 0.78 * number / len(panes)) for number, place in enumerate(order)
+        ]
 
     def camera(self, t: float) -> Camera:
         """Rise along the front."""
@@ -50,7 +57,9 @@ class ServiceFacade:
         left, _, right, _ = self.stage.span()
         lawn = [(left + (right - left) * i / 12, GROUND - 8 + 10 * math.sin(i * 1.3)) for i in range(13)]
         canvas.below(lawn, self.lawn, depth=0.85)
-        canvas.shade(soft_disc(1.0), self.stage.colour("dark"), 400, GROUND, 820, 70, depth=0.85, opacity=0.35)
+        canvas.shade(
+            soft_disc(1.0), self.stage.colour("dark"), 400, GROUND, 820, 70, depth=0.85, opacity=0.35
+        )
         canvas.draw(self.house, 360, GROUND, anchor=(0.5, 1), size=SIZE, depth=0.85)
         for x, y, when in self.panes:
             cleared = smooth(span(t, when, when + 0.1))
@@ -58,13 +67,24 @@ class ServiceFacade:
             if cleared < 1:
                 canvas.draw(self.dull, x, y, size=size * SIZE, depth=0.85)
             if cleared > 0:
-                canvas.light(soft_disc(1.6), self.stage.colour("light"), x, y, 330, 380, depth=0.85, strength=0.5 * cleared)
+                canvas.light(
+                    soft_disc(1.6),
+                    self.stage.colour("light"),
+                    x,
+                    y,
+                    330,
+                    380,
+                    depth=0.85,
+                    strength=0.5 * cleared,
+                )
                 canvas.draw(self.clear, x, y, size=size * SIZE, depth=0.85, opacity=cleared)
                 self._shine(canvas, x, y, (t - when) * 2.2)
             bloom = overshoot(span(t, when + 0.04, when + 0.2))
             if y < 800 and bloom > 0.02:
                 canvas.draw(self.box, x, y + 100, anchor=(0.5, 1), size=(0.84, 0.84 * bloom), depth=0.86)
-            glint = pulse(span(t, when + 0.02, when + 0.2)) + 0.5 * cleared * math.sin(seconds * 2.4 + x + y) ** 8
+            glint = (
+                pulse(span(t, when + 0.02, when + 0.2)) + 0.5 * cleared * math.sin(seconds * 2.4 + x + y) ** 8
+            )
             paint_sparkle(canvas, x + 30, y - 52, 150, min(1.0, glint), depth=0.87)
         for x, size, depth in ((-4.0, 1.25, 1.0), (716.0, 1.4, 1.05)):
             sway = 1 + 0.014 * math.sin(seconds * 2.2 + x)

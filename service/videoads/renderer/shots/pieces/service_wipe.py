@@ -1,20 +1,22 @@
 """A squeegee wipes a soapy pane clear, stroke after stroke; behind it the city shines."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
+from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.daylight import WHITE, Daylight
 from videoads.renderer.shots.easing import between, clamp, smooth, span
 from videoads.renderer.shots.sparkle import paint_sparkle
-from videoads.renderer.shots.sprite import Sprite, crisp_disc, grey, turned
-from videoads.renderer.shots.stage import Camera, Canvas, Point, Stage
+from videoads.renderer.shots.sprite import Sprite, Turned, crisp_disc, cut, grey
+from videoads.renderer.shots.stage import Point, Stage
 
 SWEEPS = 3
 COARSE, HAZE = 2, 18
-TILTS = 72
+TILTS = 240
 STEPS = 60
 BUBBLES, RUNS = 46, 12
 
@@ -30,12 +32,12 @@ class ServiceWipe:
         self.city = stage.svg("city_day", size=1.9)
         self.tree = stage.svg("tree_day", size=1.1)
         size = 840 + 2 * stage.left, 1460 + 2 * stage.top
-        self.frame = stage.svg("window_frame", stretch=size)
+        self.frame = _bars(stage.svg("window_frame", stretch=size))
         wide, high = size[0] / 840, size[1] / 1460
         self.pane = (360 - 326 * wide, 640 - 580 * high, 360 + 326 * wide, 640 + 480 * high)
         self.stroke = (self.pane[3] - self.pane[1]) / SWEEPS
         self.reach = stage.left
-        self.tool = turned(stage.svg("squeegee", size=0.92), TILTS)
+        self.tool = Turned(stage.svg("squeegee", size=0.85), TILTS)
         self.soap = self._soap()
         self.glints = stage.random(53).random((9, 3))
         self.runs = stage.random(54).random((RUNS, 3))
@@ -63,12 +65,13 @@ class ServiceWipe:
             paint_sparkle(canvas, *place, 120 + 90 * when, cleared * beat, depth=0.9)
         self._reflection(canvas, t)
         at, angle = self._along(min(1.0, done))
-        step = round(-angle / math.tau * TILTS) % TILTS
+        tool = self.tool.at(-angle / math.tau)
         gone = smooth(span(t, 0.9, 1.0))
-        canvas.draw(Sprite(self.stage.colour("dark"), self.tool[step].mask, self.tool[step].width, self.tool[step].height),
+        canvas.draw(replace(tool, fill=self.stage.colour("dark")),
                     at[0] + 22, at[1] + 30 + 700 * gone, size=0.92, depth=1.02, opacity=0.16)  # fmt: skip
-        canvas.draw(self.tool[step], at[0], at[1] + 700 * gone, size=0.92, depth=1.05)
-        canvas.draw(self.frame, 360, 640, depth=1.0)
+        canvas.draw(tool, at[0], at[1] + 700 * gone, size=0.92, depth=1.05)
+        for bar in self.frame:
+            canvas.draw(bar, 360, 640)
 
     def _path(self) -> list[Point]:
         """The way of the rubber's middle: three sweeps across, with round turns."""
@@ -84,7 +87,9 @@ class ServiceWipe:
                 side = 1 if number % 2 == 0 else -1
                 for step in range(1, 12):
                     angle = math.pi * step / 12
-                    points.append((turn + side * 46 * math.sin(angle), y + self.stroke * (1 - math.cos(angle)) / 2))
+                    points.append(
+                        (turn + side * 46 * math.sin(angle), y + self.stroke * (1 - math.cos(angle)) / 2)
+                    )
         return points
 
     def _along(self, done: float) -> tuple[Point, float]:
@@ -118,7 +123,7 @@ class ServiceWipe:
         coarse = veil.getbbox()
         if coarse is None:
             return
-        box = tuple(side * COARSE for side in coarse)
+        box = coarse[0] * COARSE, coarse[1] * COARSE, coarse[2] * COARSE, coarse[3] * COARSE
         size = box[2] - box[0], box[3] - box[1]
         full = veil.crop(coarse).resize(size, Image.Resampling.BILINEAR)
         small = max(1, size[0] // HAZE), max(1, size[1] // HAZE)
@@ -145,9 +150,13 @@ class ServiceWipe:
         for x, y, size, _ in random.random((60, 4)):
             wide, long = (3 + 5 * size) * scale * 2, (80 + 260 * size) * scale * 2
             at = x * width * 2, y * height * 2
-            pen.rounded_rectangle((at[0] - wide, at[1], at[0] + wide, at[1] + long), radius=wide, fill=round(90 + 60 * size))
+            pen.rounded_rectangle(
+                (at[0] - wide, at[1], at[0] + wide, at[1] + long), radius=wide, fill=round(90 + 60 * size)
+            )
         small = foam.reduce(2).filter(ImageFilter.GaussianBlur(max(0.5, 0.9 * scale * 2)))
-        cloud = Image.fromarray((random.random((14, 8)) * 255).astype(np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
+        cloud = Image.fromarray((random.random((14, 8)) * 255).astype(np.uint8)).resize(
+            (width, height), Image.Resampling.BICUBIC
+        )
         patchy = np.asarray(small, np.float32) / 255 * (0.5 + 0.75 * np.asarray(cloud, np.float32) / 255)
         frame = width * COARSE, height * COARSE
         return grey(patchy.astype(np.float32)).resize(frame, Image.Resampling.BILINEAR)
@@ -161,11 +170,28 @@ class ServiceWipe:
             wide = (10 + 26 * size) * (1 - 0.4 * age)
             across = at[0] + (x - 0.5) * 190 + 40 * math.sin(number + seconds)
             down = at[1] + (y - 0.5) * self.stroke * 0.95 + 150 * age * age
-            canvas.shade(crisp_disc(96, 0.55, 0.12), WHITE, across, down, wide, wide, opacity=0.8 * busy * (1 - age))
+            canvas.shade(
+                crisp_disc(96, 0.55, 0.12), WHITE, across, down, wide, wide, opacity=0.8 * busy * (1 - age)
+            )
 
     def _reflection(self, canvas: Canvas, t: float) -> None:
         """A band of light that slides over the glass."""
         x = between(-500, 1100, t)
         for shift, wide, strength in ((0.0, 120.0, 0.16), (170.0, 46.0, 0.12)):
             a = x + shift
-            canvas.polygon([(a, 60), (a + wide, 60), (a + wide - 420, 1120), (a - 420, 1120)], WHITE, depth=0.95, opacity=strength)
+            canvas.polygon(
+                [(a, 60), (a + wide, 60), (a + wide - 420, 1120), (a - 420, 1120)],
+                WHITE,
+                depth=0.95,
+                opacity=strength,
+            )
+
+
+def _bars(frame: Sprite) -> tuple[Sprite, ...]:
+    """The frame as its four bars, so that nothing is painted where it is open."""
+    assert frame.mask is not None
+    wide, high = frame.mask.size
+    left, right = round(wide * 100 / 840) + 1, round(wide * 740 / 840) - 1
+    top, foot = round(high * 166 / 1460) + 1, round(high * 1208 / 1460) - 1
+    boxes = (0, 0, wide, top), (0, foot, wide, high), (0, top, left, foot), (right, top, wide, foot)
+    return tuple(cut(frame, box) for box in boxes)
