@@ -16,7 +16,7 @@ from longtake.contracts.outcomes import (
     Succeeded,
     Unknown,
 )
-from longtake.contracts.signals import OutcomeReported, TimerFired
+from longtake.contracts.signals import OutcomeReported, ReducerFailed, TimerFired
 from longtake.workflow.plan import ActivityFacts, Plan, bind
 from longtake.workflow.script import Script
 
@@ -32,7 +32,6 @@ def bound(plan: Plan, *, cancellable: bool) -> Plan:
     return bind(plan, {"a@1": facts})
 
 
-@promise("H38")
 def test_a_cancel_withdraws_what_nobody_claimed_and_stops_new_work() -> None:
     script = started(film(3, max_parallel=2))
     open_rows = set(script.rows)
@@ -75,7 +74,6 @@ def test_a_success_before_the_cancel_is_not_refunded() -> None:
     assert 11 - 5 == decision.ledger[0].amount
 
 
-@promise("H39")
 def test_a_success_during_the_cancel_is_priced_and_not_published() -> None:
     script = started(film(1))
     script.cancel()
@@ -115,7 +113,6 @@ def test_a_retry_whose_time_has_come_is_withdrawn() -> None:
     assert (script.row("a").id,) == script.cancel().withdrawn
 
 
-@promise("T17")
 @pytest.mark.parametrize(
     ("outcome", "refund", "words"),
     [
@@ -234,7 +231,6 @@ def test_a_blocked_step_without_tries_left_is_refunded_when_cancelled() -> None:
     assert ("cancelled", 5) == (script.summary.status, script.state.refunded)
 
 
-@promise("T18")
 def test_when_the_time_to_settle_is_over_the_rest_counts_as_unknown() -> None:
     script = started(film(2))
     script.cancel()
@@ -373,8 +369,6 @@ def test_a_blocked_run_that_nobody_decides_about_fails() -> None:
 
 
 def test_a_run_blocked_as_a_whole_fails_at_its_current_step() -> None:
-    from longtake.contracts.signals import ReducerFailed
-
     script = started(film(1))
     script.tell(ReducerFailed(causation="effect:1", error="boom"))
     script.succeed("scene:1")

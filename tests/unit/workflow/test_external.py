@@ -121,7 +121,6 @@ def test_a_request_that_was_cancelled_at_the_provider_has_failed() -> None:
     assert ("attempt_failed", "cancelled") == (event.TYPE, event.error_class)
 
 
-@promise("G31")
 def test_a_callback_is_remembered_and_hastens_the_poll() -> None:
     script = waiting()
     poll = script.row("a").id
@@ -142,7 +141,6 @@ def test_a_second_callback_is_no_event_and_hastens_the_poll_again() -> None:
     assert (script.row("a").id,) == decision.expedited
 
 
-@promise("H77")
 def test_a_callback_that_outruns_the_submission_makes_the_first_poll_due_at_once() -> None:
     script = started()
     assert () == script.call_back("a").expedited

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from kit.plans import FAST, film, free, one
+from kit.plans import film, free, one
 from kit.promises import promise
 from longtake.contracts.outcomes import RETRYABLE, Artifact, Cancelled, Failed, NotFound, Pending, Succeeded, Throttled
 from longtake.contracts.signals import OutcomeReported
@@ -22,7 +22,7 @@ def started(plan: Plan) -> Script:
     return script
 
 
-@promise("H76")
+@promise("H35", "H76")
 @pytest.mark.parametrize("error_class", sorted(RETRYABLE))
 def test_a_curable_failure_makes_exactly_one_next_attempt(error_class: str) -> None:
     script = started(one())
@@ -44,7 +44,6 @@ def test_an_incurable_failure_is_not_tried_again(error_class: str) -> None:
     assert {} == script.rows
 
 
-@promise("G01")
 def test_one_failure_touches_no_other_step() -> None:
     script = started(film())
     decision = script.fail("scene:2")
@@ -79,7 +78,6 @@ def test_a_shorter_wish_of_the_provider_does_not_shorten_the_delay() -> None:
     assert decision.effects[0].not_before >= script.now + timedelta(seconds=30)
 
 
-@promise("H65")
 def test_a_paid_step_without_tries_left_waits_for_a_person() -> None:
     script = started(one())
     script.fail("a")
@@ -152,6 +150,7 @@ def test_lost_execution_and_bad_content_are_told_apart(
     assert "5 credits were charged, none were given back" in failure.money
 
 
+@promise("H02")
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [
@@ -235,7 +234,6 @@ def test_an_outcome_after_the_end_is_ignored() -> None:
     assert "run_ended" == decision.ignored.reason
 
 
-@promise("G41")
 @pytest.mark.parametrize("outcome", [Pending(poll_after_seconds=3), Throttled(retry_after_seconds=3)])
 def test_nothing_new_writes_no_event_and_closes_nothing(outcome: object) -> None:
     script = started(one())
@@ -275,4 +273,3 @@ def test_the_first_delay_of_a_fresh_allowance_is_the_first_again() -> None:
     decision = script.fail("a")
 
     assert decision.effects[0].not_before <= script.now + timedelta(seconds=1)
-    assert FAST.max_attempts == 3
