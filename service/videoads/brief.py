@@ -155,7 +155,17 @@ def parse_brief(raw: bytes, *, base: Path | None) -> Brief:
     brief = reader.brief(document)
     if reader.problems or brief is None:
         raise BriefError(reader.problems)
+    _refuse_what_does_not_fit(brief)
     return brief
+
+
+def _refuse_what_does_not_fit(brief: Brief) -> None:
+    """Set all words once, as the film will, so that a text too wide is refused now and not after the clips."""
+    try:
+        from videoads.renderer.composing import refuse_what_does_not_fit
+    except ImportError:  # the service itself is installed without the renderer; it looks again
+        return
+    refuse_what_does_not_fit(brief)
 
 
 def brief_as_json(brief: Brief) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from videoads.brief import (
     Style,
 )
 from videoads.pictures import PictureProblem, check_picture, media_type_of
+from videoads.renderer.colours import CONTRAST_MIN, contrast, rgb
 from videoads.renderer.lettering.coverage import missing_glyphs
 
 __all__ = ["BriefReader"]
@@ -235,7 +236,15 @@ class BriefReader:
             else:
                 said = "missing" if colour is None else f"{colour!r} is not a colour"
                 self._say(f"/colours/{name}", said, "give it as #rrggbb, for example #b5532a")
-        return Colours(**read)
+        colours = Colours(**read)
+        if members is not None and all(_is_colour(str(members.get(name))) for name in ("ink", "surface")):
+            reached = contrast(rgb(colours.ink), rgb(colours.surface))
+            if reached < CONTRAST_MIN:
+                message = f"the contrast of ink on surface is {reached:.1f}, too little to read"
+                self._say(
+                    "/colours/ink", message, f"choose colours with a contrast of {CONTRAST_MIN} or more"
+                )
+        return colours
 
     def _closing(self, value: object) -> ClosingCard:
         members = self._object(value, "/closing", ClosingCard)

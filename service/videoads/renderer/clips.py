@@ -27,8 +27,9 @@ class ClipReader:
         self.path = path
         self.size = (width, height)
         self.fps = fps
-        self._frames: Iterator[Image.Image] | None = None
+        self._frames: Iterator[av.VideoFrame] | None = None
         self._position = -1
+        self._current: av.VideoFrame | None = None
         self._image: Image.Image | None = None
         self._container: av.container.InputContainer | None = None
         self._step = 1.0
@@ -38,26 +39,29 @@ class ClipReader:
         if self._frames is None or index < self._position_in_film():
             self.close()
             self._frames = self._decoded()
-        while self._image is None or (self._position + 1) * self._step <= index + 0.001:
+        while self._current is None or (self._position + 1) * self._step <= index + 0.001:
             following = next(self._frames, None)
             if following is None:
                 break
             self._position += 1
-            self._image = following
-        if self._image is None:
+            self._current, self._image = following, None
+        if self._current is None:
             raise ClipError(f"{self.path.name} holds no picture")
+        if self._image is None:  # frames that are only passed over are never converted
+            self._image = self._fitted(self._current)
         return self._image
 
     def close(self) -> None:
         """Let the file go."""
         if self._container is not None:
             self._container.close()
-        self._container, self._frames, self._position, self._image = None, None, -1, None
+        self._container, self._frames, self._position = None, None, -1
+        self._current, self._image = None, None
 
     def _position_in_film(self) -> int:
         return int(self._position * self._step + 0.999)
 
-    def _decoded(self) -> Iterator[Image.Image]:
+    def _decoded(self) -> Iterator[av.VideoFrame]:
         try:
             self._container = av.open(str(self.path))
             if not self._container.streams.video:
@@ -66,8 +70,7 @@ class ClipReader:
             stream.thread_type = "AUTO"
             rate = float(stream.average_rate or self.fps)
             self._step = 1.0 if abs(rate - self.fps) < 0.01 else self.fps / rate
-            for decoded in self._container.decode(stream):
-                yield self._fitted(decoded)
+            yield from self._container.decode(stream)
         except (av.error.FFmpegError, OSError) as error:
             raise ClipError(f"{self.path.name} cannot be decoded: {error}") from error
 

@@ -42,14 +42,10 @@ class CardGround:
         """Return the ground `at` frames after the card began."""
         width, height = self.size
         share = at / self.frames
-        zoom = 1.0 + (ROOM - 1.0) * (0.92 - 0.5 * share)
-        wide, tall = width * zoom, height * zoom
-        spare_x, spare_y = self._painted.width - wide, self._painted.height - tall
-        left = spare_x * (0.5 + 0.45 * math.sin(share * 2.2))
-        top = spare_y * (1 - share)
-        shown = self._painted.resize(
-            self.size, Image.Resampling.BILINEAR, box=(left, top, left + wide, top + tall)
-        )
+        # Whole pixels are enough: nothing on the ground has a hard edge that could be seen to step.
+        left = round((self._painted.width - width) * (0.5 + 0.45 * math.sin(share * 2.2)))
+        top = round((self._painted.height - height) * (1 - share))
+        shown = self._painted.crop((left, top, left + width, top + height))
         for (mask, size), (x, y, pace) in zip(self._motes, self._places, strict=True):
             rise = (y - (0.25 + 0.5 * pace) * share * 1.6) % 1.0
             sway = math.sin(share * 5 + x * 20) * 0.02

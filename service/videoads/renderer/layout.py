@@ -8,18 +8,24 @@ which colour a role gets over a picture, and how strong a shade the words need t
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
-
-import msgspec
 
 from videoads.renderer.composition import Box, CallOut, Caption, Card, Composition, TextBlock, Title
-from videoads.renderer.lettering.coverage import Face
+from videoads.renderer.items import (
+    Band,
+    Button,
+    Clip,
+    Colour,
+    Disc,
+    DrawItem,
+    Ground,
+    Mark,
+    Plate,
+    Rule,
+    Words,
+)
 from videoads.renderer.lettering.metrics import baselines, text_width
 
-__all__ = ["Band", "Button", "Clip", "Disc", "DrawItem", "Ground", "Mark", "Plate", "Rule", "Words", "layout"]
-
-Colour = Literal["over", "under", "ink", "surface", "bright", "accent", "on_accent"]
-"""`over` is words on a picture and `under` the shade beneath them, `bright` the lighter of ink and surface."""
+__all__ = ["layout"]
 
 WHIP_OUT_FRAMES = 3
 WHIP_IN_FRAMES = 5
@@ -28,104 +34,6 @@ RISE_FRAMES = 11
 FADE_FRAMES = 4
 LOGO_DRAWN_FRAMES = 40
 BEAT_FRAMES = 18
-
-
-class Clip(msgspec.Struct, frozen=True, tag="clip"):
-    """A frame of a shot, moved sideways and smeared while whipping, visible from column `left`."""
-
-    shot: int
-    frame: int
-    shift: int = 0
-    smear: int = 1
-    left: int = 0
-
-
-class Ground(msgspec.Struct, frozen=True, tag="ground"):
-    """The closing card's moving ground, visible from row `top`."""
-
-    frame: int
-    top: int
-
-
-class Band(msgspec.Struct, frozen=True, tag="band"):
-    """A soft shade across the picture beneath a title, as strong as `group` needs."""
-
-    group: str
-    box: Box
-    opacity: int
-
-
-class Plate(msgspec.Struct, frozen=True, tag="plate"):
-    """A rounded plate; with a group its strength is the measured one."""
-
-    box: Box
-    radius: int
-    colour: Colour
-    opacity: int
-    group: str = ""
-
-
-class Words(msgspec.Struct, frozen=True, tag="words"):
-    """Text on one baseline, cut off outside the rows `rows`."""
-
-    text: str
-    face: Face
-    size: int
-    weight: int
-    x: int
-    baseline: int
-    colour: Colour
-    opacity: int
-    rows: tuple[int, int]
-    group: str = ""
-
-
-class Rule(msgspec.Struct, frozen=True, tag="rule"):
-    """A straight line."""
-
-    from_x: int
-    from_y: int
-    to_x: int
-    to_y: int
-    width: int
-    colour: Colour
-    opacity: int
-    group: str = ""
-
-
-class Disc(msgspec.Struct, frozen=True, tag="disc"):
-    """A filled circle; radius in quarter pixels so that it can breathe."""
-
-    x: int
-    y: int
-    radius_quarters: int
-    colour: Colour
-    opacity: int
-
-
-class Mark(msgspec.Struct, frozen=True, tag="mark"):
-    """A brought picture fitted into a box; a logo is drawn stroke by stroke up to `drawn_permille`."""
-
-    media: str
-    kind: Literal["logo", "product"]
-    box: Box
-    opacity: int
-    drawn_permille: int = 1000
-    zoom_permille: int = 1000
-    lift_quarters: int = 0
-
-
-class Button(msgspec.Struct, frozen=True, tag="button"):
-    """The closing card's button with its words, enlarged by `zoom_permille`, a gleam at `gleam_permille`."""
-
-    block: TextBlock
-    box: Box
-    opacity: int
-    zoom_permille: int
-    gleam_permille: int
-
-
-DrawItem: TypeAlias = Clip | Ground | Band | Plate | Words | Rule | Disc | Mark | Button
 
 
 def layout(composition: Composition, frame: int) -> list[DrawItem]:
@@ -190,23 +98,14 @@ def _title(title: Title, group: str, frame: int, width: int, unit: int) -> list[
     items: list[DrawItem] = [Band(group, Box(0, top, width, bottom - top), round(255 * arrived * fade))]
     if title.kicker is not None:
         shown = _ease_out((frame - first + 8) / 12)
-        line, x, baseline = next(baselines(title.kicker))
-        middle = baseline - title.kicker.size * 34 // 100
-        reach = round((title.kicker.box.x - title.block.box.x - unit // 50) * shown)
         thick = max(1, unit // 200)
-        items.append(
-            Rule(
-                title.block.box.x,
-                middle,
-                title.block.box.x + reach,
-                middle,
-                thick,
-                "over",
-                round(255 * fade),
-                group,
-            )
-        )
-        items.append(_words(title.kicker, line, x, baseline, "over", round(255 * shown * fade), group))
+        reach = round((title.kicker.box.x - title.block.box.x - unit // 50) * shown)
+        for row, (line, x, baseline) in enumerate(baselines(title.kicker)):
+            if row == 0:
+                left, middle = title.block.box.x, baseline - title.kicker.size * 34 // 100
+                opacity = round(255 * fade)
+                items.append(Rule(left, middle, left + reach, middle, thick, "over", opacity, group))
+            items.append(_words(title.kicker, line, x, baseline, "over", round(255 * shown * fade), group))
     number = 0
     for line, x, baseline in baselines(title.block):
         before = ""

@@ -6,8 +6,8 @@ here decides where or when something is seen.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import assert_never
 
@@ -18,9 +18,10 @@ from videoads.renderer.colours import Rgb, luminance, readable_on, rgb
 from videoads.renderer.composition import Box, Composition
 from videoads.renderer.drawn_logo import DrawnLogo, picture_fitted
 from videoads.renderer.ground import CardGround
-from videoads.renderer.layout import Band, Button, Clip, Disc, Ground, Mark, Plate, Rule, Words, layout
-from videoads.renderer.lettering.coverage import Face
-from videoads.renderer.lettering.metrics import ascent, baselines, font, runs
+from videoads.renderer.items import Band, Button, Clip, Disc, Ground, Mark, Plate, Rule, Words
+from videoads.renderer.layout import layout
+from videoads.renderer.lettering.metrics import baselines
+from videoads.renderer.masks import dimmed, disc, gleam, lettered, rounded, whipped
 from videoads.renderer.shading import Shading, measure_shading
 
 __all__ = ["Painter"]
@@ -39,7 +40,7 @@ class Painter:
         self._clips: dict[int, ClipReader] = {}
         self._contents: dict[str, bytes] = {}
         self._logos: dict[tuple[str, Box], DrawnLogo] = {}
-        self._products: dict[tuple[str, Box], Image.Image] = {}
+        self._products: dict[tuple[str, Box], tuple[Image.Image, tuple[int, int, int, int]]] = {}
         self._bands: dict[str, tuple[int, Image.Image]] = {}
         self._buttons: dict[int, Image.Image] = {}
         self._ground: CardGround | None = None
@@ -128,7 +129,7 @@ class Painter:
     def _clip(self, canvas: Image.Image, item: Clip) -> Image.Image:
         picture = self._picture(item.shot, item.frame)
         if item.shift or item.smear > 1:
-            picture = _whipped(picture, item.shift, item.smear)
+            picture = whipped(picture, item.shift, item.smear)
         if item.left:
             width, height = picture.size
             canvas.paste(picture.crop((item.left, 0, width, height)), (item.left, 0))
@@ -193,26 +194,26 @@ class Painter:
             mask = mask.point([value * shading.strength // 255 for value in range(256)])
             self._bands[item.group] = (0, mask.resize((item.box.width, mask.height)))
         top, mask = self._bands[item.group]
-        canvas.paste(shading.under, (item.box.x, top), _dimmed(mask, item.opacity))
+        canvas.paste(shading.under, (item.box.x, top), dimmed(mask, item.opacity))
 
     def _plate(self, canvas: Image.Image, item: Plate) -> None:
         opacity = item.opacity
         if item.group:
             opacity = opacity * self._shade(item.group).strength // 255
         if opacity > 0:
-            mask = _rounded(item.box.width, item.box.height, item.radius)
+            mask = rounded(item.box.width, item.box.height, item.radius)
             colour = self._colour(item.colour, item.group)
-            canvas.paste(colour, (item.box.x, item.box.y), _dimmed(mask, opacity))
+            canvas.paste(colour, (item.box.x, item.box.y), dimmed(mask, opacity))
 
     def _words(self, canvas: Image.Image, item: Words) -> None:
-        mask, left, top = _lettering(item.text, item.face, item.size, item.weight)
+        mask, left, top = lettered(item.text, item.face, item.size, item.weight)
         x, y = item.x + left, item.baseline + top
         low = item.rows[1]
         if y + mask.height > low:
             if y >= low:
                 return
             mask = mask.crop((0, 0, mask.width, low - y))
-        canvas.paste(self._colour(item.colour, item.group), (x, y), _dimmed(mask, item.opacity))
+        canvas.paste(self._colour(item.colour, item.group), (x, y), dimmed(mask, item.opacity))
 
     def _rule(self, canvas: Image.Image, item: Rule) -> None:
         pad = item.width + 1
@@ -224,14 +225,12 @@ class Painter:
             ((x - left) * 3, (y - top) * 3) for x, y in ((item.from_x, item.from_y), (item.to_x, item.to_y))
         ]
         ImageDraw.Draw(mask).line(ends, fill=255, width=item.width * 3)
-        canvas.paste(
-            self._colour(item.colour, item.group), (left, top), _dimmed(mask.reduce(3), item.opacity)
-        )
+        canvas.paste(self._colour(item.colour, item.group), (left, top), dimmed(mask.reduce(3), item.opacity))
 
     def _disc(self, canvas: Image.Image, item: Disc) -> None:
-        mask = _round(item.radius_quarters)
+        mask = disc(item.radius_quarters)
         place = (item.x - mask.width // 2, item.y - mask.height // 2)
-        canvas.paste(self._colours[item.colour], place, _dimmed(mask, item.opacity))
+        canvas.paste(self._colours[item.colour], place, dimmed(mask, item.opacity))
 
     def _mark(self, canvas: Image.Image, item: Mark) -> None:
         if item.box.width < 1 or item.box.height < 1:
@@ -241,23 +240,29 @@ class Painter:
             if key not in self._logos:
                 self._logos[key] = DrawnLogo(self._content(item.media), item.box.width, item.box.height)
             picture = self._logos[key].at(item.drawn_permille)
-            canvas.paste(picture, (item.box.x, item.box.y), _dimmed(picture.getchannel("A"), item.opacity))
+            canvas.paste(picture, (item.box.x, item.box.y), dimmed(picture.getchannel("A"), item.opacity))
             return
         width, height = item.box.width, item.box.height
         key = (item.media, item.box)
         if key not in self._products:
-            self._products[key] = picture_fitted(self._content(item.media), width, height).convert("RGBa")
-        source = self._products[key]
-        back = 1000 / item.zoom_permille
-        pad = height // 4
-        matrix = (
-            back, 0, width / 2 * (1 - back),
-            0, back, height / 2 - (height / 2 + pad + item.lift_quarters / 4) * back,
-        )  # fmt: skip
-        moved = source.transform(
-            (width, height + 2 * pad), Image.Transform.AFFINE, matrix, Image.Resampling.BICUBIC
-        ).convert("RGBA")
-        canvas.paste(moved, (item.box.x, item.box.y - pad), _dimmed(moved.getchannel("A"), item.opacity))
+            fitted = picture_fitted(self._content(item.media), width, height)
+            ink = fitted.getbbox() or (0, 0, width, height)
+            self._products[key] = (fitted.crop(ink).convert("RGBa"), ink)
+        source, (left, top, right, bottom) = self._products[key]
+        # Around the middle of the box, in quarter pixels; only where the picture has ink.
+        zoom, lift = item.zoom_permille / 1000, item.lift_quarters / 4
+        new_left = width / 2 + (left - width / 2) * zoom
+        new_top = height / 2 + (top - height / 2) * zoom + lift
+        x, y = math.floor(new_left), math.floor(new_top)
+        size = (
+            math.ceil((right - left) * zoom) + 2,
+            math.ceil((bottom - top) * zoom) + 2,
+        )
+        matrix = (1 / zoom, 0, (x - new_left) / zoom, 0, 1 / zoom, (y - new_top) / zoom)
+        moved = source.transform(size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR).convert(
+            "RGBA"
+        )
+        canvas.paste(moved, (item.box.x + x, item.box.y + y), dimmed(moved.getchannel("A"), item.opacity))
 
     def _button(self, canvas: Image.Image, item: Button) -> None:
         if item.zoom_permille not in self._buttons:
@@ -266,22 +271,22 @@ class Painter:
         x = item.box.x + (item.box.width - face.width) // 2
         y = item.box.y + (item.box.height - face.height) // 2
         alpha = face.getchannel("A")
-        canvas.paste(face, (x, y), _dimmed(alpha, item.opacity))
+        canvas.paste(face, (x, y), dimmed(alpha, item.opacity))
         if item.gleam_permille < 1000:
-            gleam = _gleam(face.height)
+            shine = gleam(face.height)
             shown = Image.new("L", face.size)
-            travel = face.width + gleam.width
-            shown.paste(gleam, (travel * item.gleam_permille // 1000 - gleam.width, 0))
+            travel = face.width + shine.width
+            shown.paste(shine, (travel * item.gleam_permille // 1000 - shine.width, 0))
             canvas.paste((255, 255, 255), (x, y), ImageChops.multiply(shown, alpha))
 
     def _button_drawn(self, item: Button) -> Image.Image:
         scale = 2 * item.zoom_permille / 1000
         width, height = round(item.box.width * scale), round(item.box.height * scale)
         pill = Image.new("RGBA", (width, height), (*self._colours["accent"], 0))
-        pill.putalpha(_rounded(width, height, height // 2))
+        pill.putalpha(rounded(width, height, height // 2))
         size = max(1, round(item.block.size * scale))
         for line, x, baseline in baselines(item.block):
-            mask, left, top = _lettering(line, item.block.face, size, item.block.weight)
+            mask, left, top = lettered(line, item.block.face, size, item.block.weight)
             place = (
                 (width - mask.width) // 2,
                 round((baseline - item.box.y) * scale) + top,
@@ -291,81 +296,3 @@ class Painter:
             words.putalpha(mask)
             pill.alpha_composite(words, place)
         return pill.reduce(2)
-
-
-def _whipped(picture: Image.Image, shift: int, smear: int) -> Image.Image:
-    """Move a picture sideways and smear it; beyond its edge its mirror image goes on."""
-    width, height = picture.size
-    moved = Image.new("RGB", picture.size)
-    moved.paste(picture, (shift, 0))
-    mirror = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    moved.paste(mirror, (shift - width if shift > 0 else shift + width, 0))
-    if smear > 1:
-        narrow = moved.resize((max(2, width // smear), height), Image.Resampling.BOX)
-        moved = narrow.resize((width, height), Image.Resampling.BICUBIC)
-    return moved
-
-
-def _dimmed(mask: Image.Image, opacity: int) -> Image.Image:
-    if opacity >= 255:
-        return mask
-    return mask.point(_ramp(max(0, opacity)))
-
-
-@lru_cache(maxsize=256)
-def _ramp(opacity: int) -> list[int]:
-    return [value * opacity // 255 for value in range(256)]
-
-
-@lru_cache(maxsize=512)
-def _lettering(text: str, face: Face, size: int, weight: int) -> tuple[Image.Image, int, int]:
-    """Draw a text once: its mask, and where the mask lies from the pen's start on the baseline."""
-    pad = size // 3 + 2
-    above = ascent(size) + size // 4
-    width = sum(font(name, size, weight).getlength(part) for name, part in runs(text, face))
-    mask = Image.new("L", (int(width) + 2 * pad + 2, above + size))
-    draw = ImageDraw.Draw(mask)
-    x = float(pad)
-    for name, part in runs(text, face):
-        opened = font(name, size, weight)
-        draw.text((x, above), part, font=opened, fill=255, anchor="ls")
-        x += opened.getlength(part)
-    box = mask.getbbox() or (0, 0, 1, 1)
-    return mask.crop(box), box[0] - pad, box[1] - above
-
-
-@lru_cache(maxsize=64)
-def _rounded(width: int, height: int, radius: int) -> Image.Image:
-    mask = Image.new("L", (width * 3, height * 3))
-    ImageDraw.Draw(mask).rounded_rectangle((0, 0, width * 3 - 1, height * 3 - 1), radius * 3, fill=255)
-    return mask.reduce(3)
-
-
-@lru_cache(maxsize=48)
-def _round(radius_quarters: int) -> Image.Image:
-    side = 2 * (radius_quarters // 4 + 2)
-    mask = Image.new("L", (side * 4, side * 4))
-    middle = side * 2
-    ImageDraw.Draw(mask).ellipse(
-        (
-            middle - radius_quarters,
-            middle - radius_quarters,
-            middle + radius_quarters,
-            middle + radius_quarters,
-        ),
-        fill=255,
-    )
-    return mask.reduce(4)
-
-
-@lru_cache(maxsize=16)
-def _gleam(height: int) -> Image.Image:
-    width = height
-    band = Image.new("L", (width * 2, height))
-    draw = ImageDraw.Draw(band)
-    lean = height // 3
-    reach = max(1, width // 2)
-    for step in range(reach):
-        strength = round(80 * (1 - abs(2 * step / reach - 1)))
-        draw.line((lean + step + lean, 0, step + lean, height), fill=strength, width=2)
-    return band

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import av
+import av.error
 import numpy as np
 from PIL import Image, ImageDraw
 
+from videoads.renderer.clips import ClipError, ClipReader
 from videoads.renderer.colours import readable_on, rgb
-from videoads.renderer.composition import Composition
+from videoads.renderer.composition import Audio, Composition, Effects, Output, Palette, Shot
 from videoads.renderer.lettering.metrics import font
 
-__all__ = ["StillGatherer"]
+__all__ = ["StillGatherer", "stills_of_film"]
 
 COLUMNS_MAX = 5
 SHEET_WIDTH = 1500
@@ -84,6 +87,61 @@ class StillGatherer:
             text = f"{index / fps:.1f} s · frame {index}"
             draw.text((x, y + height + 6), text, font=label, fill=ink)
         sheet.save(out, format="JPEG", quality=88, optimize=True)
+
+
+def stills_of_film(
+    film: Path, composition: Composition | None, *, poster: Path | None = None, contact: Path | None = None
+) -> None:
+    """Decode a finished film and write its poster and contact sheet; without a composition any calm frame may win."""
+    output = None if composition is None else composition.output
+    reader = None
+    try:
+        with av.open(str(film)) as container:
+            if not container.streams.video:
+                raise ClipError(f"{film.name} holds no picture")
+            stream = container.streams.video[0]
+            rate = round(float(stream.average_rate or 30))
+            frames = stream.frames or max(1, round(float(container.duration or 0) / 1_000_000 * rate))
+            reader = ClipReader(
+                film,
+                width=output.width if output else stream.width,
+                height=output.height if output else stream.height,
+                fps=output.fps if output else rate,
+            )
+    except (av.error.FFmpegError, OSError) as error:
+        raise ClipError(f"{film.name} cannot be opened: {error}") from error
+    gatherer = StillGatherer(composition or _unknown(reader.size, rate, frames))
+    try:
+        for index in range(output.frames if output else frames):
+            gatherer.see(index, reader.frame(index))
+    finally:
+        reader.close()
+    if poster is not None:
+        gatherer.write_poster(poster)
+    if contact is not None:
+        gatherer.write_contact(contact)
+
+
+def _unknown(size: tuple[int, int], fps: int, frames: int) -> Composition:
+    """Stand in for the composition of a film of which only the file is known."""
+    return Composition(
+        version=1,
+        product="",
+        language="",
+        style="clean-service",
+        output=Output(size[0], size[1], fps, frames, "h264-aac"),
+        palette=Palette("#101418", "#101418", "#f4f6f8", "#f4f6f8", "#f4f6f8"),
+        shots=tuple(
+            Shot(f"part-{part}", "film", frames * part // 6, max(1, frames // 6), "cut") for part in range(6)
+        ),
+        titles=(),
+        call_outs=(),
+        captions=(),
+        logo=None,
+        card=None,
+        audio=Audio(rate=48000, narration=None, music="film", effects=Effects((), None, 0), seed=0),
+        cuts=(),
+    )
 
 
 def _poster_candidates(composition: Composition) -> set[int]:
