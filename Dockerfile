@@ -20,7 +20,7 @@ ENV PATH=/opt/longtake/bin:$PATH PYTHONUNBUFFERED=1
 USER longtake
 WORKDIR /var/lib/longtake
 VOLUME /var/lib/longtake
-EXPOSE 8080
+EXPOSE 8600
 STOPSIGNAL SIGINT
 ENTRYPOINT ["longtake"]
 CMD ["up"]

@@ -1,17 +1,20 @@
 """compose.yaml, Dockerfile and the collector agree with each other and with the program."""
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import pytest
 import yaml
 
 from longtake.embedded.nats import PAYLOAD_BYTES_MAX
 from longtake.embedded.postgres import MAJOR_VERSION
+from longtake.errors import ConfigurationError
+from longtake.settings import ROLES, Settings, load_settings
 
 ROOT = Path(__file__).parents[2]
-
-ROLES = {"api", "dispatcher", "relay", "worker", "sweeper"}
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -47,17 +50,55 @@ def test_every_role_is_served_once_and_after_the_migrations() -> None:
     assert sorted(ROLES) == sorted(served)
 
 
+def _plain(value: str) -> str:
+    """A value as compose would set it when the user sets nothing: `${NAME:-default}` is its default."""
+    return re.sub(r"\$\{[A-Z_]+:-([^}]*)\}", r"\1", value)
+
+
+def _settings(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, folder: Path) -> Settings:
+    monkeypatch.chdir(folder)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, _plain(value))
+    return load_settings()
+
+
+def test_the_program_takes_the_settings_of_every_service(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each variable is a setting that exists, and its value is accepted."""
+    known = {f"LONGTAKE_{field.name.upper()}" for field in dataclasses.fields(Settings)}
+    for name, service in _ours().items():
+        assert set() == set(service["environment"]) - known, name
+        settings = _settings(service["environment"], monkeypatch, tmp_path)
+        assert settings.postgres_url.startswith("postgresql://longtake:longtake@postgres:5432")
+
+
+def test_a_value_the_program_refuses_would_be_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match="LONGTAKE_TRACES"):
+        _settings({**_ours()["api"]["environment"], "LONGTAKE_TRACES": "everywhere"}, monkeypatch, tmp_path)
+
+
+def test_the_api_takes_the_host_name_that_providers_are_told() -> None:
+    environment = _ours()["api"]["environment"]
+
+    assert urlsplit(environment["LONGTAKE_PUBLIC_URL"]).hostname in environment[
+        "LONGTAKE_ALLOWED_HOSTS"
+    ].split(",")
+
+
 def test_addresses_name_services_that_exist_and_their_ports() -> None:
     for service in _ours().values():
         for value in service["environment"].values():
             for host, port in re.findall(r"[@/]([a-z]+):(\d+)", value):
                 assert host in COMPOSE["services"], value
-                assert {"postgres": "5432", "nats": "4222", "collector": "4318"}[host] == port
+                assert {"postgres": "5432", "nats": "4222", "collector": "4318", "api": "8600"}[host] == port
 
 
 def test_the_collector_listens_where_services_send() -> None:
     endpoint = COLLECTOR["receivers"]["otlp"]["protocols"]["http"]["endpoint"]
-    sent = _ours()["api"]["environment"]["OTEL_EXPORTER_OTLP_ENDPOINT"]
+    sent = _ours()["api"]["environment"]["LONGTAKE_OTLP_ENDPOINT"]
 
     assert endpoint.rpartition(":")[2] == sent.rpartition(":")[2]
 
@@ -75,7 +116,7 @@ def test_the_api_is_published_on_loopback_and_on_the_port_it_listens_to() -> Non
     host, outside, inside = published.split(":")
 
     assert "127.0.0.1" == host
-    assert api["environment"]["LONGTAKE_API_PORT"] == outside == inside
+    assert api["environment"]["LONGTAKE_PORT"] == outside == inside
     assert f"EXPOSE {inside}" in DOCKERFILE
 
 
