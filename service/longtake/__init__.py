@@ -18,10 +18,10 @@ from longtake.contracts.outcomes import (
 )
 from longtake.contracts.problems import ProblemError
 from longtake.engine.inbox import AuthenticCallback
-from longtake.errors import InvalidPlan, LongtakeError
+from longtake.errors import InvalidInput, InvalidPlan, LongtakeError
 from longtake.worker.activity import Activity, Call
 from longtake.worker.registry import App
-from longtake.workflow.plan import Plan, Retry, Step, group, ref
+from longtake.workflow.plan import ExpectedArtifact, Plan, Retry, Step, group, ref
 
 __all__ = [
     "Activity",
@@ -30,8 +30,10 @@ __all__ = [
     "AuthenticCallback",
     "Call",
     "Cancelled",
+    "ExpectedArtifact",
     "Failed",
     "Impossible",
+    "InvalidInput",
     "InvalidPlan",
     "LongtakeError",
     "NotFound",

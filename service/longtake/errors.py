@@ -2,6 +2,7 @@
 
 LongtakeError
  ├── Refused                 a command, plan or brief that cannot be taken; carries a Problem
+ ├── InvalidInput            a builder cannot plan this input; lists every place
  ├── InvalidPlan             a builder made a plan that breaks a rule; lists every place
  ├── UncanonicalValue        a value without canonical bytes
  ├── PoisonMessage           a message that no redelivery will cure
@@ -35,6 +36,14 @@ class Refused(LongtakeError):
 
 class InvalidPlan(LongtakeError):
     """A plan breaks rules; every broken one is listed with its JSON pointer."""
+
+    def __init__(self, errors: "tuple[ProblemError, ...]") -> None:
+        super().__init__("; ".join(f"{error.pointer}: {error.message}" for error in errors))
+        self.errors = errors
+
+
+class InvalidInput(LongtakeError):
+    """The input of a workflow is wrong; raised by builders. Pointers are inside the input."""
 
     def __init__(self, errors: "tuple[ProblemError, ...]") -> None:
         super().__init__("; ".join(f"{error.pointer}: {error.message}" for error in errors))

@@ -169,6 +169,10 @@ def _refuse_what_does_not_fit(brief: Brief) -> None:
 
 
 def brief_as_json(brief: Brief) -> dict[str, Any]:
-    """Return the brief as plain JSON values, pictures inside; `parse_brief` reads it back anywhere."""
+    """Return the brief as plain JSON values, pictures inside; `parse_brief` reads it back anywhere.
+
+    `seconds` becomes decimal text: the canonical form of a command refuses binary fractions.
+    """
     document: dict[str, Any] = msgspec.to_builtins(brief)
+    document["seconds"] = f"{brief.seconds:.6f}".rstrip("0").rstrip(".")
     return document

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -137,6 +138,8 @@ class BriefReader:
         self, members: Mapping[str, object], name: str, default: float, low: float, high: float
     ) -> float:
         value = members.get(name, default)
+        if isinstance(value, str) and _DECIMAL.fullmatch(value):
+            value = float(value)  # as brief_as_json writes it: a command's payload has no binary fractions
         if isinstance(value, bool) or not isinstance(value, int | float):
             self._say(f"/{name}", f"{_json_kind(value)}, not a number", f"give {low} to {high}")
             return default
@@ -330,6 +333,9 @@ class BriefReader:
         except OSError as error:
             self._say(pointer, f"cannot read {name!r}: {error.strerror}", "put the file beside the brief")
             return None
+
+
+_DECIMAL = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
 
 def _is_colour(text: str) -> bool:

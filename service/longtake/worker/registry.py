@@ -16,7 +16,7 @@ from longtake.contracts.codec import canonical
 from longtake.contracts.outcomes import Outcome, Succeeded
 from longtake.contracts.problems import ProblemError, problem
 from longtake.engine.inbox import CallbackVerifier
-from longtake.errors import ConfigurationError, InvalidPlan, Refused, UncanonicalValue
+from longtake.errors import ConfigurationError, InvalidInput, InvalidPlan, Refused, UncanonicalValue
 from longtake.store import PlannedRun
 from longtake.worker.activity import Activity, Call
 from longtake.workflow.fingerprint import fingerprint
@@ -137,6 +137,14 @@ class App:
             validate(plan, facts, policy=frozen)
             plan = bind(plan, facts)
             mark = fingerprint(plan, frozen, self.price_list)
+        except InvalidInput as error:
+            places = tuple(
+                ProblemError(f"/payload/input{place.pointer}", place.message, place.remedy)
+                for place in error.errors
+            )
+            raise Refused(
+                problem("invalid-command", f"The input of {workflow} has {len(places)} faults.", *places)
+            ) from error
         except InvalidPlan as error:
             raise Refused(
                 problem(

@@ -73,8 +73,8 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         force(self, "depends_on", tuple(self.depends_on))
         force(self, "artifacts", expected(self.artifacts))
         # What is not JSON stays as it is: validation says where it stands.
-        with suppress(TypeError):
-            force(self, "input", msgspec.to_builtins(self.input, str_keys=True))
+        with suppress(TypeError, RecursionError):
+            force(self, "input", _with_lists(msgspec.to_builtins(self.input, str_keys=True)))
 
     @property
     def costs_outside(self) -> bool:
@@ -105,3 +105,14 @@ def expected(items: Iterable[str | ExpectedArtifact]) -> tuple[ExpectedArtifact,
 def _short_form(text: str) -> ExpectedArtifact:
     name, colon, kind = text.partition(":")
     return ExpectedArtifact(name, kind if colon else name)
+
+
+def _with_lists(value: Any) -> Any:
+    """The value as a stored document gives it back: without tuples."""
+    match value:
+        case dict():
+            return {key: _with_lists(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_with_lists(item) for item in value]
+        case _:
+            return value

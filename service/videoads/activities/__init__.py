@@ -1,0 +1,1 @@
+"""The activities of videoads: each one versioned piece of work that touches the outside world."""

@@ -1,0 +1,64 @@
+"""The script: the brief laid out in time. Free, repeatable, and nobody outside is asked."""
+
+from typing import Any
+
+import msgspec
+
+import longtake
+from longtake import Activity, Artifact, Call, Outcome
+from videoads.brief import parse_brief
+from videoads.script import write_script
+
+ENDINGS = {"image/svg+xml": ".svg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
+
+
+class ScriptWrite(Activity):
+    """Input: {brief}. Result: {script, shots, speech, music, notes}; artifacts logo and product when there are any."""
+
+    name = "script.write@1"
+    calls_out = False
+    pool = "short"
+
+    async def execute(self, call: Call) -> Outcome:
+        """Write it."""
+        brief = parse_brief(msgspec.json.encode(call.input["brief"]), base=None)
+        script = write_script(brief)
+        artifacts: list[Artifact] = []
+        for name, picture in (("logo", brief.logo), ("product", brief.product_picture)):
+            if picture is not None:
+                artifacts.append(
+                    await call.artifacts.put(
+                        picture.content(), name=name, kind=name, content_type=picture.media_type
+                    )
+                )
+        document: dict[str, Any] = msgspec.to_builtins(script)
+        return longtake.Succeeded(
+            result={
+                "script": document,
+                "shots": [
+                    {
+                        "prompt": shot.prompt,
+                        "frames": shot.frames,
+                        "fps": script.fps,
+                        "width": script.width,
+                        "height": script.height,
+                        "seed": shot.seed,
+                        "palette": msgspec.to_builtins(script.colours),
+                        "title": script.product,
+                    }
+                    for shot in script.shots
+                ],
+                "speech": {
+                    "lines": [phrase.text for phrase in script.phrases],
+                    "seed": script.music.seed,
+                    "fps": script.fps,
+                    "windows": [
+                        {"start_frame": phrase.start_frame, "end_frame": phrase.end_frame}
+                        for phrase in script.phrases
+                    ],
+                },
+                "music": msgspec.to_builtins(script.music),
+                "notes": list(script.notes),
+            },
+            artifacts=tuple(artifacts),
+        )
