@@ -1,7 +1,9 @@
 """Transports for tests: the real one, with the patience of a test."""
 
+import asyncio
 import itertools
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
 
 from longtake.jetstream import (
     Connection,
@@ -14,6 +16,8 @@ from longtake.jetstream.subscriber import PullOptions, PullSubscription
 from longtake.jetstream.topology import LT_EFFECT, effect_subject
 from longtake.jetstream.watchdog import WatchdogOptions
 from longtake.ports import Delivery, OutgoingMessage
+
+T = TypeVar("T")
 
 POOL = "short"
 QUICK_WATCHDOG = WatchdogOptions(interval_seconds=0.1, answer_seconds=0.3)
@@ -77,6 +81,13 @@ async def take(subscription: PullSubscription, number: int, *, seconds: float = 
         assert found, f"{len(taken)} of {number} messages came within {seconds} s"
         taken += found
     return taken
+
+
+async def begun(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    """Start work beside the test and let it come to its first wait."""
+    task = asyncio.create_task(work)
+    await asyncio.wait((task,), timeout=0.01)
+    return task
 
 
 async def ack_all(deliveries: Iterable[Delivery]) -> list[bytes]:

@@ -9,7 +9,7 @@ from nats.aio.client import Client
 
 from kit.lone_nats import LoneNats
 from kit.proxy import TcpProxy
-from kit.transports import QUICK_PULL, QUICK_WATCHDOG, Told, transport_to
+from kit.transports import QUICK_WATCHDOG, Told, transport_to
 from longtake.jetstream import Connection, ConnectionOptions, JetStreamTransport, TopologySettings
 
 Connect = Callable[..., Awaitable[Connection]]
@@ -53,8 +53,9 @@ async def transport(server: LoneNats, told: Told) -> AsyncIterator[JetStreamTran
 
 @pytest_asyncio.fixture
 async def frail(proxy: TcpProxy, told: Told) -> AsyncIterator[JetStreamTransport]:
-    """A transport whose wire can be cut."""
-    transport = transport_to(f"nats://127.0.0.1:{proxy.port}", told)
+    """A transport whose wire can be cut. What a cut swallowed is delivered again after a second, not after ten."""
+    settings = TopologySettings(effect_ack_wait_seconds=1.0)
+    transport = transport_to(f"nats://127.0.0.1:{proxy.port}", told, settings=settings)
     await transport.start()
     assert await transport.wait_ready(10)
     yield transport
@@ -65,9 +66,7 @@ async def frail(proxy: TcpProxy, told: Told) -> AsyncIterator[JetStreamTransport
 @pytest_asyncio.fixture
 async def impatient(server: LoneNats, told: Told) -> AsyncIterator[JetStreamTransport]:
     """A transport whose server delivers again after one second without an ack."""
-    transport = transport_to(
-        server.url, told, settings=TopologySettings(effect_ack_wait_seconds=1.0), pull=QUICK_PULL
-    )
+    transport = transport_to(server.url, told, settings=TopologySettings(effect_ack_wait_seconds=1.0))
     await transport.start()
     assert await transport.wait_ready(10)
     yield transport

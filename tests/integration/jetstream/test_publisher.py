@@ -210,3 +210,20 @@ async def test_commands_are_kept_after_they_were_acknowledged(
     await ack_all(await take(subscription, 1))
 
     assert (await bystander.jetstream().stream_info(LT_COMMAND)).state.messages == 1
+
+
+async def test_the_oldest_message_of_a_pool_says_how_far_its_workers_are(
+    transport: JetStreamTransport,
+) -> None:
+    """P12: a pointer that is older than the oldest message of its pool was delivered, or lost."""
+    nothing = await transport.oldest_effect(POOL)
+    await transport.publisher.publish([pointer(pool="other"), *pointers(2)])
+    subscription = await transport.effects(POOL)
+    first = await transport.oldest_effect(POOL)
+    await ack_all(await take(subscription, 1))
+    second = await transport.oldest_effect(POOL)
+
+    assert nothing is None
+    assert first is not None
+    assert second is not None
+    assert first < second
