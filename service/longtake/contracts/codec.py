@@ -72,13 +72,13 @@ def resolve_pointer(document: Any, pointer: str) -> Any:
     if pointer == "":
         return document
     value = document
-    for token in pointer.lstrip("/").split("/"):
+    for token in pointer.removeprefix("/").split("/"):
         name = token.replace("~1", "/").replace("~0", "~")
         match value:
             case dict():
                 value = value[name]
             case list() | tuple():
-                if not name.isdigit() or int(name) >= len(value):
+                if not (name.isascii() and name.isdigit()) or int(name) >= len(value):
                     raise KeyError(pointer)
                 value = value[int(name)]
             case _:

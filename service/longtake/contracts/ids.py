@@ -23,7 +23,8 @@ _FENCE_EPOCH_BITS = 32
 
 def is_name(text: str) -> bool:
     """Whether the text can be a client command id or a subject token (P25)."""
-    return _NAME.match(text) is not None
+    # Not match(): its $ would let a newline end the name.
+    return _NAME.fullmatch(text) is not None
 
 
 def subject_token(text: str) -> str:
