@@ -48,7 +48,7 @@ def build(given: Any, policy: Mapping[str, Any]) -> Plan:
         }
 
     return (
-        Plan(scopes=("full_generation"], max_parallel=policy["max_parallel"])
+        Plan(scopes=("full_generation",), max_parallel=policy["max_parallel"])
         .fan_out(
             "stills",
             range(1, scenes + 2),
@@ -58,7 +58,7 @@ def build(given: Any, policy: Mapping[str, Any]) -> Plan:
                 phase="stills",
                 label=f"Still {number} of {scenes + 1}",
                 input={"shot": shot(number), "model": policy["still_model"]},
-                price=policy["still_price_credits",),
+                price=policy["still_price_credits"],
                 retry=retry,
                 artifacts=(ExpectedArtifact("still", "still"),),
             ),
