@@ -42,17 +42,20 @@ class Sprite:
 def trimmed(sprite: Sprite) -> Sprite:
     """The sprite without its empty border."""
     assert sprite.mask is not None and sprite.inner == WHOLE
-    box = sprite.mask.getbbox() or (0, 0, 1, 1)
+    wide, high = sprite.mask.size
+    left, top, right, bottom = sprite.mask.getbbox() or (0, 0, 1, 1)
+    # Two empty pixels stay: an edge at a part of a pixel fades into them instead of jumping.
+    box = max(0, left - 2), max(0, top - 2), min(wide, right + 2), min(high, bottom + 2)
     return cut(sprite, box)
 
 
 def cut(sprite: Sprite, box: tuple[int, int, int, int]) -> Sprite:
     """A part of the sprite that stays where it was; `box` in the sprite's own pixels."""
-    assert sprite.mask is not None
-    wide, high = sprite.mask.size
+    mask = _whole_mask(sprite)
+    wide, high = mask.size
     fill = sprite.fill.crop(box) if isinstance(sprite.fill, Image.Image) else sprite.fill
     inner = box[0] / wide, box[1] / high, box[2] / wide, box[3] / high
-    return Sprite(fill, sprite.mask.crop(box), sprite.width, sprite.height, inner)
+    return Sprite(fill, mask.crop(box), sprite.width, sprite.height, inner)
 
 
 def untrimmed(sprite: Sprite) -> Sprite:
@@ -126,11 +129,11 @@ def sprite_from_picture(picture: Image.Image, width: float, height: float) -> Sp
 def blurred(sprite: Sprite, radius: float) -> Sprite:
     """The sprite out of focus; `radius` in its own pixels. It grows by a margin for its soft edge."""
     sprite = untrimmed(sprite)
-    assert sprite.mask is not None
+    whole = _whole_mask(sprite)
     pad = max(1, round(radius * 2.6))
-    wide, high = sprite.mask.width, sprite.mask.height
+    wide, high = whole.size
     mask = Image.new("L", (wide + 2 * pad, high + 2 * pad))
-    mask.paste(sprite.mask, (pad, pad))
+    mask.paste(whole, (pad, pad))
     fill = sprite.fill
     if isinstance(fill, Image.Image):
         # The fill's own border is stretched outwards, so the soft edge has the colour of what it is the edge of.
@@ -147,8 +150,7 @@ class Turned:
 
     def __init__(self, sprite: Sprite, steps: int) -> None:
         sprite = untrimmed(sprite)
-        mask = sprite.mask
-        assert mask is not None
+        mask = _whole_mask(sprite)
         self.steps = steps
         self._side = math.hypot(sprite.width, sprite.height)
         pixels = max(1, round(self._side * mask.width / sprite.width))
@@ -239,3 +241,11 @@ def _flat_colour(picture: Image.Image, solid: Image.Image) -> Rgb | None:
         return None
     red, green, blue = (int(value) for value in np.median(pixels, axis=0))
     return red, green, blue
+
+
+def _whole_mask(sprite: Sprite) -> Image.Image:
+    """The sprite's mask, or a full one when its picture has no hole."""
+    if sprite.mask is not None:
+        return sprite.mask
+    assert isinstance(sprite.fill, Image.Image)
+    return Image.new("L", sprite.fill.size, 255)

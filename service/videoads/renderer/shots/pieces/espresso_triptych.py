@@ -3,13 +3,14 @@
 import math
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from PIL import Image, ImageDraw
 
 from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import between, overshoot, smooth, span
 from videoads.renderer.shots.sprite import Sprite, gradient, soft_disc
-from videoads.renderer.shots.stage import Point, Stage
+from videoads.renderer.shots.stage import BOX_HEIGHT, BOX_WIDTH, Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
 ROOM_WIDTH, ROOM_HEIGHT = 900.0, 460.0
@@ -35,6 +36,10 @@ PANELS = (
     Panel("train", 853.0, 1280.0, 0.47, True),
 )
 WIPE = 0.23
+CUP_AT = {"kitchen": 400.0, "desk": 470.0, "train": 330.0}
+FOCUS = {"kitchen": 270.0, "desk": 560.0, "train": 420.0}
+COLUMN_FIT, COLUMN_CUP = 2.4, 1.7
+COLUMN_COVER = 330.0  # half of what a room covers on the side its focus leaves shorter, at fit 1
 
 
 class EspressoTriptych:
@@ -46,7 +51,19 @@ class EspressoTriptych:
         self.stage = stage
         colour = stage.colour
         left, _, right, _ = stage.span()
-        self.fit = max(1.0, (right - left) / (ROOM_WIDTH - 60))
+        request = stage.request
+        self.column: Stage | None = None
+        if request.width >= request.height:
+            wide = request.width // 6 * 2 + 2 * round(SLANT * stage.scale)
+            self.column = Stage(replace(request, width=wide, height=request.height))
+        if self.column:
+            seen = BOX_WIDTH / 2 + self.column.left + 60
+            self.fit = max(COLUMN_FIT, seen / COLUMN_COVER)
+        else:
+            band = (BOX_HEIGHT + 2 * stage.top) / len(PANELS)
+            room = ROOM_HEIGHT * ROOM_SIZE
+            self.fit = max(1.0, (right - left) / (ROOM_WIDTH - 60), (band + SLANT + 2 * LIFT) / room)
+        self.cup_size = COLUMN_CUP if self.column else 1.0
         self.rooms = {
             kind: stage.svg(f"room_{kind}", size=ROOM_SIZE * self.fit)
             for kind in ("kitchen", "desk", "train")
@@ -55,9 +72,9 @@ class EspressoTriptych:
         night = mix(colour("pale", "accent", 0.25), colour("dark"), 0.22)
         day = mix(colour("pale"), colour("light"), 0.2)
         self.cups = {
-            "kitchen": stage.svg("cup", size=1.0),
-            "desk": stage.svg("cup", size=1.0, extra={"pale": night}),
-            "train": stage.svg("cup", size=1.0, extra={"pale": day}),
+            "kitchen": stage.svg("cup", size=self.cup_size),
+            "desk": stage.svg("cup", size=self.cup_size, extra={"pale": night}),
+            "train": stage.svg("cup", size=self.cup_size, extra={"pale": day}),
         }
         self.ground = gradient(
             *stage.backdrop_pixels(),
@@ -90,7 +107,8 @@ class EspressoTriptych:
         )
         for number, panel in enumerate(PANELS):
             wiped = smooth(span(t, panel.start, panel.start + WIPE))
-            self._panel(canvas, panel, number, wiped, t, seconds)
+            paint = self._upright if self.column else self._panel
+            paint(canvas, panel, number, wiped, t, seconds)
 
     def _panel(
         self, canvas: Canvas, panel: Panel, number: int, wiped: float, t: float, seconds: float
@@ -117,6 +135,34 @@ class EspressoTriptych:
         if wiped > 0:
             mask = self._mask(canvas, number, top, bottom, wiped, panel.from_left, first, last)
             canvas.picture.paste(bright, (0, first), mask)
+
+    def _upright(
+        self, canvas: Canvas, panel: Panel, number: int, wiped: float, t: float, seconds: float
+    ) -> None:
+        """In a wide frame the three places stand side by side, and the wipes run down and up."""
+        assert self.column is not None
+        life = span(t, panel.start, 1.0)
+        lean = -1 if number % 2 else 1
+        eye = Camera(between(30, -24, smooth(t)) * lean, 0, between(1.1, 1.0, smooth(life)))
+        own = Canvas(self.column, eye)
+        self._place(own, panel.kind, BOX_HEIGHT / 2, seconds, life)
+        width, height = own.picture.size
+        slant, gutter = round(SLANT * self.stage.scale), GUTTER * self.stage.scale
+        at = round(self.stage.request.width * number / len(PANELS)) - slant
+        lean_px = slant / 2
+        west = -width if number == 0 else slant + gutter
+        east = 2 * width if number == len(PANELS) - 1 else width - slant - gutter
+        veil = Image.blend(own.picture, Image.new("RGB", own.picture.size, self.veils[number]), 0.74)
+        for picture, part in ((veil, 1.0), (own.picture, wiped)):
+            if part <= 0 or (picture is veil and wiped >= 1):
+                continue
+            top, foot = (0.0, height * part) if panel.from_left else (height * (1 - part), float(height))
+            corners = []
+            for x, y in ((west, top), (east, top), (east, foot), (west, foot)):
+                corners.append((2 * (x + lean_px * (1 - 2 * y / height)), 2 * y))
+            mask = Image.new("L", (width * 2, height * 2))
+            ImageDraw.Draw(mask).polygon(corners, fill=255)
+            canvas.picture.paste(picture, (at, 0), mask.reduce(2))
 
     def _mask(
         self, canvas: Canvas, number: int, top: float, bottom: float, wiped: float, from_left: bool, first: int, last: int
@@ -145,21 +191,35 @@ class EspressoTriptych:
         colour, fit = self.stage.colour, self.fit
         top = middle - ROOM_HEIGHT * ROOM_SIZE * fit / 2 - LIFT
         base = top + TABLE * ROOM_SIZE * fit + 18
-        cup_x = {"kitchen": 400.0, "desk": 470.0, "train": 330.0}[kind]
+        cup_x, focus = CUP_AT[kind], ROOM_WIDTH / 2
+        room_x = 360.0
+        if self.column:
+            cup_x, focus = 360.0, FOCUS[kind]
+            room_x = 360 + (ROOM_WIDTH / 2 - focus) * ROOM_SIZE * fit
         if kind == "train":
-            own.draw(self.sky, 360, top - 6, anchor=(0.5, 0), depth=0.5)
+            own.draw(self.sky, room_x, top - 6, anchor=(0.5, 0), depth=0.5)
             own.glow(colour("white"), 430, top + 130 * fit, 460, soft_disc(2.2), depth=0.4, strength=0.8)
             own.strip(self.range, top + 340 * fit, depth=0.6, start=-seconds * 90, size=fit)
             own.strip(self.grove, top + 395 * fit, depth=0.8, start=-seconds * 520, size=1.2 * fit)
-        own.draw(self.rooms[kind], 360, top, anchor=(0.5, 0), size=ROOM_SIZE * fit, depth=0.9)
+        own.draw(self.rooms[kind], room_x, top, anchor=(0.5, 0), size=ROOM_SIZE * fit, depth=0.9)
         if kind == "kitchen":
             own.light(soft_disc(1.5), colour("light", "white", 0.4), 150 + 330 * life, top + 190, 520, 620, depth=0.9,
                       strength=0.55)  # fmt: skip
         if kind == "desk":
             own.glow(colour("light"), 520, top + 250, 640, soft_disc(1.7), depth=0.95,
                      strength=0.55 + 0.08 * math.sin(seconds * 5))  # fmt: skip
-        own.shade(soft_disc(1.2), colour("dark"), cup_x + 4, base - 10, 330, 60, depth=1.15, opacity=0.55)
+        cup = self.cup_size
+        own.shade(
+            soft_disc(1.2),
+            colour("dark"),
+            cup_x + 4,
+            base - 10,
+            330 * cup,
+            60 * cup,
+            depth=1.15,
+            opacity=0.55,
+        )
         pop = overshoot(span(life, 0.0, 0.35), 1.1)
-        own.draw(self.cups[kind], cup_x, base, anchor=(0.47, 1), size=0.72 + 0.06 * pop, depth=1.15)
-        paint_steam(own, cup_x - 6, base - 148, width=190, height=280, seconds=seconds, phase=self.phase + len(kind),
+        own.draw(self.cups[kind], cup_x, base, anchor=(0.47, 1), size=(0.72 + 0.06 * pop) * cup, depth=1.15)
+        paint_steam(own, cup_x - 6, base - 148 * cup, width=190 * cup, height=280 * cup, seconds=seconds, phase=self.phase + len(kind),
                     colour=colour("white", "light", 0.1), strength=0.75, depth=1.15)  # fmt: skip
