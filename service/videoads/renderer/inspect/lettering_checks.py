@@ -22,7 +22,7 @@ from videoads.renderer.inspect.ink import (
     measured_contrast,
     refined,
 )
-from videoads.renderer.inspect.templates import Template, text_blocks
+from videoads.renderer.inspect.templates import Template, declared_parts, text_blocks
 from videoads.renderer.lettering.coverage import covered_by
 from videoads.renderer.lettering.metrics import font
 
@@ -99,17 +99,13 @@ def check_safe_area(
     name, expected = "safe_area", f"everything inside {safe}"
     remedy = "Move it into the safe area (top 12 %, bottom 20 %, sides 8 %)"
     fps = composition.output.fps
-    for template in templates:
-        if not template.declared.inside(safe):
-            return failed(
-                name,
-                f"{template.name} is declared at {template.declared}",
-                expected,
-                frame=template.start_frame,
-                fps=fps,
-                pointer=f"{template.pointer}/box",
-                remedy=remedy,
-            )
+    parts = declared_parts(composition)
+    declared = [(t.name, f"{t.pointer}/box", t.declared, t.start_frame) for t in templates]
+    declared += [(part.name, part.pointer, part.box, part.start_frame) for part in parts]
+    for who, pointer, box, frame in declared:
+        if not box.inside(safe):
+            words = f"{who} is declared at {box}"
+            return failed(name, words, expected, frame=frame, fps=fps, pointer=pointer, remedy=remedy)
     limit = DRIFT_SHARE_MAX * composition.output.height
     for sighting in sightings:
         template, box = sighting.template, sighting.found.box
@@ -136,7 +132,7 @@ def check_safe_area(
                 pointer=template.pointer,
                 remedy="Render the film from this composition again",
             )
-    return passed(name, f"{len(templates)} things inside", expected)
+    return passed(name, f"{len(declared)} things inside", expected)
 
 
 def check_apart(
@@ -166,6 +162,23 @@ def check_apart(
                         pointer=second.pointer,
                         remedy="Move one of them, or show them one after the other",
                     )
+    for part in declared_parts(composition):
+        for template in templates:
+            if template.pointer in part.holds or template.start_frame >= part.end_frame:
+                continue
+            if part.start_frame >= template.end_frame:
+                continue
+            pairs += 1
+            if part.box.overlaps(_ink(template)):
+                return failed(
+                    name,
+                    f"{part.name} at {part.box} covers {template.name} at {_ink(template)}",
+                    expected,
+                    frame=max(part.start_frame, template.start_frame),
+                    fps=composition.output.fps,
+                    pointer=part.pointer,
+                    remedy="Move one of them, or show them one after the other",
+                )
     return passed(name, f"{pairs} pairs apart", expected)
 
 

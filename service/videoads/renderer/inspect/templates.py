@@ -117,6 +117,47 @@ def templates_of(composition: Composition, media: Callable[[str], Path]) -> tupl
     return tuple(made)
 
 
+class Part(msgspec.Struct, frozen=True):
+    """A drawn thing of which only the declared box is judged: plates, the button, the product picture."""
+
+    name: str
+    pointer: str
+    box: Box
+    start_frame: int
+    end_frame: int
+    holds: tuple[str, ...] = ()
+    """Pointers of the texts that belong inside it."""
+
+
+def declared_parts(composition: Composition) -> tuple[Part, ...]:
+    """The boxes that have no ink of their own to search for."""
+    parts = [
+        Part(
+            f"call-out {index + 1} plate",
+            f"/call_outs/{index}/box",
+            _box(label.box),
+            label.start_frame,
+            label.end_frame,
+            (f"/call_outs/{index}/block",),
+        )
+        for index, label in enumerate(composition.call_outs)
+    ]
+    if composition.logo is not None:
+        logo = composition.logo
+        parts.append(
+            Part("logo plate", "/logo/box", _box(logo.box), logo.start_frame, logo.end_frame, ("/logo",))
+        )
+    card = composition.card
+    if card is not None:
+        end = card.start_frame + card.frames
+        button = _box(card.button_box)
+        parts.append(Part("button", "/card/button_box", button, card.button_frame, end, ("/card/button",)))
+        if card.product_picture is not None:
+            box = _box(card.product_box)
+            parts.append(Part("card product", "/card/product_box", box, card.product_frame, end))
+    return tuple(parts)
+
+
 def text_mask(block: TextBlock) -> tuple[Coverage, tuple[int, int]]:
     """Draw a set text as a mask of ink and say where the mask's corner lies in the picture."""
     left, top = block.box.x - MARGIN, block.box.y - MARGIN

@@ -230,6 +230,17 @@ def test_a_label_over_the_title_is_refused_as_declared_and_as_seen(ad, tmp_path)
     assert "overlap" in failures(ad, film)
 
 
+def test_a_button_over_the_offer_or_outside_the_safe_area_is_refused(ad, good):
+    card = ad.composition.card
+    offer, button = card.offer.box, card.button_box
+
+    def with_button(**place):
+        return replace(ad.composition, card=replace(card, button_box=replace(button, **place)))
+
+    assert failures(ad, good, with_button(y=offer.y)) == ["overlap"]
+    assert failures(ad, good, with_button(x=2)) == ["safe_area"]
+
+
 def test_a_character_without_a_glyph_is_refused(ad):
     card = ad.composition.card
     composition = replace(
