@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from kit.promises import promise
@@ -356,6 +357,8 @@ async def test_a_token_that_could_not_be_looked_up_is_refused_before_it_leaves(
 async def test_the_environments_proxy_is_never_asked(
     bench: ProviderBench, soon: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     client = ClipsClient(bench.base_url)
@@ -364,3 +367,6 @@ async def test_the_environments_proxy_is_never_asked(
 
     await client.close()
     assert isinstance(outcome, Accepted)
+    async with httpx2.AsyncClient(base_url=bench.base_url) as obedient:
+        with pytest.raises(httpx2.ConnectError):
+            await obedient.get("/control/health")
