@@ -12,7 +12,7 @@ CONTRAST_MIN = 4.5
 """What text must reach against what surrounds it."""
 
 _WHITE: Rgb = (255, 255, 255)
-_BLACK: Rgb = (12, 12, 12)
+_BLACK: Rgb = (0, 0, 0)
 
 
 def rgb(text: str) -> Rgb:

@@ -133,6 +133,8 @@ class Setter:
             top = kicker.box.bottom + self.px(4)
         text = shot.title.upper() if self.style.upper_case else shot.title
         tall = self.output.height * (34 if index == 0 else 24) // 100
+        labels = self.px(84) if shot.call_outs else 0
+        tall = min(tall, self.caption_area().y - self.px(24) - labels - top)
         block = self.fit(
             pointer,
             text,

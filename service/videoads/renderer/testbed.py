@@ -168,7 +168,9 @@ def _clips(
 def _clip(request: ShotRequest, cache: Path) -> tuple[str, ClipReport]:
     """Draw one clip in a process of its own, so that two cores draw two."""
     asked = msgspec.json.encode(request, order="sorted")
-    name = f"clip-{_named(asked + _drawing_version())}"
+    picture = request.product_picture
+    named = msgspec.structs.replace(request, product_picture=None if picture is None else Path(picture).name)
+    name = f"clip-{_named(msgspec.json.encode(named, order='sorted') + _drawing_version())}"
     clip, told = cache / f"{name}.mp4", cache / f"{name}.json"
     if not (clip.exists() and told.exists()):
         order = cache / f"{name}.request.json"
