@@ -12,7 +12,8 @@ from videoads.renderer.shots.stage import Stage
 
 WIDTH_MAX, HEIGHT_MAX = 430.0, 560.0
 PIXELS_MAX = 40_000_000
-SLICES = 24
+SLICES = 28
+PERSPECTIVE = 0.24
 
 
 class ProductCard:
@@ -34,28 +35,30 @@ class ProductCard:
         pixels = max(1, round(width * stage.scale * 1.1)), max(1, round(height * stage.scale * 1.1))
         sharp = whole.resize(pixels, Image.Resampling.LANCZOS, reducing_gap=2.0)
         self.sprite = untrimmed(sprite_from_picture(sharp, width, height))
+        self.size = pixels
         self.dark = stage.colour("dark")
 
-    def paint(self, canvas: Canvas, x: float, y: float, angle: float, *, depth: float = 1.0) -> None:
-        """The picture's foot is at (x, y); at angle 0 it faces the eye. Its nearer side is drawn taller."""
+    def paint(
+        self, canvas: Canvas, x: float, y: float, angle: float, *, sweep: float = 0.0, depth: float = 1.0
+    ) -> None:
+        """The picture's foot is at (x, y); at angle 0 it faces the eye, and its nearer side is the taller one.
+
+        `sweep` (0 to 1) moves a band of light over it, only where the picture is not transparent.
+        """
         sprite, cosine, sine = self.sprite, math.cos(angle), math.sin(angle)
-        mask = sprite.mask or Image.new("L", sprite.fill.size, 255)  # type: ignore[union-attr]  # no mask: a picture
-        step = mask.width / SLICES
         face = max(0.06, abs(cosine))
+        mask = sprite.mask or Image.new("L", self.size, 255)
+        step, wide = mask.width / SLICES, sprite.width / SLICES
         for number in range(SLICES):
             place = (number + 0.5) / SLICES - 0.5
-            box = (
-                round(number * step),
-                0,
-                max(round(number * step) + 1, round((number + 1) * step)),
-                mask.height,
-            )
+            left = round(number * step)
+            box = left, 0, max(left + 1, round((number + 1) * step)), mask.height
+            part = mask.crop(box)
             fill = sprite.fill.crop(box) if isinstance(sprite.fill, Image.Image) else sprite.fill
-            tall = 1 + 0.22 * place * sine
-            wide = sprite.width / SLICES
-            slice_ = Sprite(fill, mask.crop(box), wide + 1.6 / face, sprite.height)
             at = x + place * sprite.width * face * math.copysign(1.0, cosine)
-            canvas.draw(slice_, at, y - sprite.height * 0.02, anchor=(0.5, 1), size=(face, tall), depth=depth)
-            shadow = Sprite(self.dark, mask.crop(box), wide + 1.6 / face, sprite.height)
-            canvas.draw(shadow, at, y - sprite.height * 0.02, anchor=(0.5, 1), size=(face, tall), depth=depth,
-                        opacity=0.5 * (1 - face))  # fmt: skip
+            size = face, 1 + PERSPECTIVE * place * sine
+            glint = math.exp(-(((place + 0.9 - 1.8 * sweep) / 0.11) ** 2))
+            layers = (fill, 1.0), (self.dark, 0.5 * (1 - face)), ((255, 255, 255), 0.5 * glint)
+            for paint, opacity in layers:
+                slice_ = Sprite(paint, part, wide + 1.6 / face, sprite.height)
+                canvas.draw(slice_, at, y, anchor=(0.5, 0.985), size=size, depth=depth, opacity=opacity)

@@ -1,5 +1,6 @@
 """Every set piece: the same pixels for the same frame, movement in every second, any length and shape."""
 
+import msgspec
 import pytest
 from PIL import Image
 
@@ -115,3 +116,21 @@ def test_an_abstract_shot_says_that_nothing_fitted() -> None:
     assert shot.set_piece == "abstract"
     assert "no set piece fits" in shot.note
     assert isinstance(shot.frame(0), Image.Image)
+
+
+def test_the_triptych_goes_where_the_prompt_says() -> None:
+    """A terrace is a terrace, a train is a train, and a desk at noon has daylight."""
+    request = small_request("espresso.triptych")
+    prompts = (
+        "Coffee: kitchen, desk, train",
+        "Coffee: kitchen, desk, terrace",
+        "Coffee: kitchen, desk at noon, train",
+    )
+    train, terrace, noon = (
+        open_shot(msgspec.structs.replace(request, prompt=prompt)).frame(23) for prompt in prompts
+    )
+    middle, foot = (0, 60, 90, 100), (0, 112, 90, 160)
+
+    assert difference(train.crop(foot), terrace.crop(foot)) > 8
+    assert difference(train.crop(middle), terrace.crop(middle)) == 0
+    assert difference(train.crop(middle), noon.crop(middle)) > 20

@@ -73,7 +73,7 @@ class EspressoDawn:
         canvas.draw(self.mid, 360, HORIZON - 18, anchor=(0.5, 0), depth=0.42)
         canvas.shade(soft_disc(1.0), colour("light", "pale", 0.2), 480 - 90 * t, HORIZON + 130, 1400, 180, depth=0.5,
                      opacity=0.55)  # fmt: skip
-        canvas.strip(self.town, SILL + 96, depth=0.62, start=-140)
+        canvas.strip(self.town, SILL + 96, depth=0.62, start=-318)
         canvas.glow(
             colour("light"), sun_x + 10, sun_y + 150, 620, soft_disc(2.2), depth=0.3, strength=0.34 * rise
         )

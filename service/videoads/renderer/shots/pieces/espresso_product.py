@@ -80,7 +80,8 @@ class EspressoProduct:
         canvas.shade(soft_disc(1.1), colour("dark"), x + 34, FOOT - 6, 520, 120, opacity=0.75)
         canvas.shade(soft_disc(0.8), colour("dark"), x + 4, FOOT - 8, 320, 46, opacity=0.7)
         if self.card is not None:
-            self.card.paint(canvas, x, FOOT, angle - 0.74)
+            turn = between(-1.25, 0.0, inward) + 0.16 * math.sin(seconds * 1.3) * inward
+            self.card.paint(canvas, x, FOOT, turn, sweep=span(t, 0.3, 0.75))
         else:
             self.pot.paint(canvas, x, FOOT, angle)
             spout_x = x - 150 * math.cos(angle)

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import between, overshoot, smooth, span
-from videoads.renderer.shots.sprite import Sprite, gradient, soft_disc
+from videoads.renderer.shots.sprite import Sprite, crisp_disc, gradient, soft_disc
 from videoads.renderer.shots.stage import BOX_HEIGHT, BOX_WIDTH, Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
@@ -21,9 +21,8 @@ LIFT = 34.0
 
 
 class Panel(NamedTuple):
-    """One of the three places: its kind, its band between two heights, and when its wipe runs."""
+    """One of the three bands: its two heights, when its wipe runs, and from where."""
 
-    kind: str
     top: float
     bottom: float
     start: float
@@ -31,13 +30,26 @@ class Panel(NamedTuple):
 
 
 PANELS = (
-    Panel("kitchen", 0.0, 427.0, -0.07, True),
-    Panel("desk", 427.0, 853.0, 0.22, False),
-    Panel("train", 853.0, 1280.0, 0.47, True),
+    Panel(0.0, 427.0, -0.07, True),
+    Panel(427.0, 853.0, 0.22, False),
+    Panel(853.0, 1280.0, 0.47, True),
 )
 WIPE = 0.23
-CUP_AT = {"kitchen": 400.0, "desk": 470.0, "train": 330.0}
-FOCUS = {"kitchen": 270.0, "desk": 560.0, "train": 420.0}
+CUP_AT = {"kitchen": 400.0, "desk": 470.0, "noon": 470.0, "train": 330.0, "terrace": 300.0}
+FOCUS = {"kitchen": 270.0, "desk": 560.0, "noon": 560.0, "train": 420.0, "terrace": 480.0}
+TERRACE = ("terrace", "terrasse", "balcon", "balkon", "veranda")
+NOON = ("noon", "midday", "mittag", "daylight")
+BULBS = (
+    (60, 118),
+    (120, 116),
+    (220, 128),
+    (290, 141),
+    (360, 141),
+    (440, 122),
+    (580, 112),
+    (650, 126),
+    (720, 126),
+)
 COLUMN_FIT, COLUMN_CUP = 2.4, 1.7
 COLUMN_COVER = 330.0  # half of what a room covers on the side its focus leaves shorter, at fit 1
 
@@ -64,17 +76,22 @@ class EspressoTriptych:
             room = ROOM_HEIGHT * ROOM_SIZE
             self.fit = max(1.0, (right - left) / (ROOM_WIDTH - 60), (band + SLANT + 2 * LIFT) / room)
         self.cup_size = COLUMN_CUP if self.column else 1.0
+        words = request.prompt.lower()
+        outside = "terrace" if any(word in words for word in TERRACE) else "train"
+        at_noon = any(word in words for word in NOON)
+        self.kinds = ("kitchen", "noon" if at_noon else "desk", outside)
+        drawings = {"noon": "room_desk_noon"}
         self.rooms = {
-            kind: stage.svg(f"room_{kind}", size=ROOM_SIZE * self.fit)
-            for kind in ("kitchen", "desk", "train")
+            kind: stage.svg(drawings.get(kind, f"room_{kind}"), size=ROOM_SIZE * self.fit)
+            for kind in self.kinds
         }
         self.range, self.grove = stage.svg("range", size=self.fit), stage.svg("grove", size=1.2 * self.fit)
         night = mix(colour("pale", "accent", 0.25), colour("dark"), 0.22)
         day = mix(colour("pale"), colour("light"), 0.2)
+        tones = {"desk": night, "train": day, "terrace": mix(day, colour("accent"), 0.22)}
         self.cups = {
-            "kitchen": stage.svg("cup", size=self.cup_size),
-            "desk": stage.svg("cup", size=self.cup_size, extra={"pale": night}),
-            "train": stage.svg("cup", size=self.cup_size, extra={"pale": day}),
+            kind: stage.svg("cup", size=self.cup_size, extra={"pale": tones.get(kind, colour("pale"))})
+            for kind in self.kinds
         }
         self.ground = gradient(
             *stage.backdrop_pixels(),
@@ -85,6 +102,9 @@ class EspressoTriptych:
             gradient(8, 64, [(0, colour("accent", "light", 0.45)), (0.6, colour("light")), (1, colour("pale"))]),
             None, ROOM_WIDTH * self.fit, 420 * self.fit,
         )  # fmt: skip
+        evening = [(0, colour("dark", "accent", 0.55)), (0.3, colour("accent", "dark", 0.18)),
+                   (0.55, colour("accent", "light", 0.4)), (0.75, colour("light")), (1, colour("light"))]  # fmt: skip
+        self.dusk = Sprite(gradient(8, 96, evening), None, self.sky.width, self.sky.height)
         self.veils = [colour("accent", "dark", share) for share in (0.2, 0.5, 0.34)]
         self.phase = float(stage.random(14).uniform(0, 6))
 
@@ -125,7 +145,7 @@ class EspressoTriptych:
         lean = -1 if number % 2 else 1
         zoom, middle = between(1.12, 1.0, smooth(life)), (top + bottom) / 2
         own = Canvas(stage, Camera(drift * lean, (middle - 640) * (1 - 1 / zoom), zoom))
-        self._place(own, panel.kind, middle, seconds, life)
+        self._place(own, self.kinds[number], middle, seconds, life)
         box = 0, first, width, last
         bright = own.picture.crop(box)
         veil = Image.new("RGB", bright.size, self.veils[number])
@@ -145,7 +165,7 @@ class EspressoTriptych:
         lean = -1 if number % 2 else 1
         eye = Camera(between(30, -24, smooth(t)) * lean, 0, between(1.1, 1.0, smooth(life)))
         own = Canvas(self.column, eye)
-        self._place(own, panel.kind, BOX_HEIGHT / 2, seconds, life)
+        self._place(own, self.kinds[number], BOX_HEIGHT / 2, seconds, life)
         width, height = own.picture.size
         slant, gutter = round(SLANT * self.stage.scale), GUTTER * self.stage.scale
         at = round(self.stage.request.width * number / len(PANELS)) - slant
@@ -196,13 +216,20 @@ class EspressoTriptych:
         if self.column:
             cup_x, focus = 360.0, FOCUS[kind]
             room_x = 360 + (ROOM_WIDTH / 2 - focus) * ROOM_SIZE * fit
+        if kind in ("train", "terrace"):
+            own.draw(
+                self.dusk if kind == "terrace" else self.sky, room_x, top - 6, anchor=(0.5, 0), depth=0.5
+            )
         if kind == "train":
-            own.draw(self.sky, room_x, top - 6, anchor=(0.5, 0), depth=0.5)
             own.glow(colour("white"), 430, top + 130 * fit, 460, soft_disc(2.2), depth=0.4, strength=0.8)
             own.strip(self.range, top + 340 * fit, depth=0.6, start=-seconds * 90, size=fit)
             own.strip(self.grove, top + 395 * fit, depth=0.8, start=-seconds * 520, size=1.2 * fit)
+        if kind == "terrace":
+            self._evening(own, top, seconds)
         own.draw(self.rooms[kind], room_x, top, anchor=(0.5, 0), size=ROOM_SIZE * fit, depth=0.9)
-        if kind == "kitchen":
+        if kind == "terrace":
+            self._bulbs(own, room_x, top, seconds)
+        if kind in ("kitchen", "noon"):
             own.light(soft_disc(1.5), colour("light", "white", 0.4), 150 + 330 * life, top + 190, 520, 620, depth=0.9,
                       strength=0.55)  # fmt: skip
         if kind == "desk":
@@ -223,3 +250,36 @@ class EspressoTriptych:
         own.draw(self.cups[kind], cup_x, base, anchor=(0.47, 1), size=(0.72 + 0.06 * pop) * cup, depth=1.15)
         paint_steam(own, cup_x - 6, base - 148 * cup, width=190 * cup, height=280 * cup, seconds=seconds, phase=self.phase + len(kind),
                     colour=colour("white", "light", 0.1), strength=0.75, depth=1.15)  # fmt: skip
+
+    def _evening(self, own: Canvas, top: float, seconds: float) -> None:
+        """The sun going down over hills and a glittering bay."""
+        colour, fit = self.stage.colour, self.fit
+        sun = top + (232 + 8 * seconds) * fit
+        own.shade(
+            crisp_disc(160, 0, 0.03), colour("light", "white", 0.6), 430, sun, 120 * fit, 120 * fit, depth=0.4
+        )
+        own.glow(colour("light"), 430, sun, 560 * fit, soft_disc(1.8), depth=0.4, strength=0.7)
+        own.strip(self.range, top + 318 * fit, depth=0.6, start=-250 - 6 * seconds, size=0.5 * fit)
+        left, _, right, _ = self.stage.span()
+        sea = [(left, top + 300 * fit), (right, top + 300 * fit)]
+        own.below(sea, Sprite(colour("accent", "light", 0.12), None, 8, 8), depth=0.6, thickness=170 * fit)
+        for number in range(14):
+            wide = (26 + 60 * ((number * 37) % 11) / 11) * (
+                0.5 + 0.5 * math.sin(seconds * 4 + number * 1.9) ** 2
+            )
+            y = top + (306 + 6.5 * number) * fit
+            x = 430 + 60 * math.sin(number * 2.3 + seconds * 0.8)
+            own.polygon(
+                [(x - wide, y), (x, y - 2.2), (x + wide, y), (x, y + 2.2)],
+                colour("light", "white", 0.4),
+                depth=0.6,
+            )
+
+    def _bulbs(self, own: Canvas, room_x: float, top: float, seconds: float) -> None:
+        """A string of lights along its rope."""
+        colour, scale = self.stage.colour, ROOM_SIZE * self.fit
+        for number, (x, y) in enumerate(BULBS):
+            at = room_x + (x - ROOM_WIDTH / 2) * scale, top + y * scale
+            beat = 0.75 + 0.25 * math.sin(seconds * 3 + number * 1.7)
+            own.glow(colour("light"), *at, 90 * scale * 0.8, soft_disc(2.0), depth=0.9, strength=0.8 * beat)
+            own.shade(crisp_disc(64, 0, 0.2), colour("light", "white", 0.6), *at, 15, 15, depth=0.9)

@@ -64,7 +64,8 @@ class LightProduct:
         )
         canvas.shade(soft_disc(0.9), (0, 0, 0), x, FLOOR + 26, 520, 90, opacity=0.8)
         if self.card is not None:
-            self.card.paint(canvas, x, FLOOR + 10, 1.05 - angle)
+            turn = between(-1.25, 0.0, inward) + 0.14 * math.sin(seconds * 1.3) * inward
+            self.card.paint(canvas, x, FLOOR + 10, turn, sweep=span(t, 0.36, 0.72))
             lens = x + 60, y
         else:
             lens = self.lamp.paint(canvas, x, y, abs(angle), on=lit)
