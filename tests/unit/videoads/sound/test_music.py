@@ -3,6 +3,7 @@
 import time
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -16,8 +17,11 @@ from videoads.renderer.sound import (
     music_samples,
     pcm_digest,
     true_peak_dbtp,
+    write_score,
 )
-from videoads.renderer.sound.wav import as_floats
+from videoads.renderer.sound.music import perform
+from videoads.renderer.sound.score import Note, Score, Stroke
+from videoads.renderer.sound.wav import as_floats, as_pcm
 
 MOOD_NAMES = ("warm", "bold", "clean")
 BEAT = 60 * RATE // 100
@@ -111,6 +115,63 @@ def test_it_grows_into_the_card_and_ends_in_silence(piece):
     hit = float(np.mean(as_floats(piece[20 * BEAT : 21 * BEAT]) ** 2))
     ring = float(np.mean(as_floats(piece[23 * BEAT : 24 * BEAT]) ** 2))
     assert ring < 0.3 * hit
+
+
+def only(score: Score, **parts: object) -> NDArray[np.float64]:
+    """Some of a score, played alone, in one channel."""
+    silent = {"strokes": (), "notes": (), "riser_beats": None, "card_beat": None, "hit_beat": 11.0}
+    return perform(msgspec.structs.replace(score, **(silent | parts)), 3, RATE).mean(axis=0)
+
+
+def test_a_stroke_lies_on_its_beat_within_five_milliseconds():
+    score = write_score(MusicPlan(bars=3, mood="bold", seed=3))
+    for beat in (1.0, 6.5, 9.75):
+        played = only(score, strokes=(Stroke("kick", beat, 1.0),))
+        first = np.flatnonzero(np.abs(played) > 0.05 * np.max(np.abs(played)))[0]
+        assert first == pytest.approx(beat * BEAT, abs=RATE // 200)
+
+
+def test_chords_breathe_with_the_kick():
+    score = write_score(MusicPlan(bars=3, mood="bold", seed=3))
+    chord = tuple(Note("chords", 0.0, 10.0, pitch, 0.6) for pitch in (62, 65, 69))
+
+    def dip(*strokes: Stroke) -> float:
+        """The chord's level right after beat 4 against before it, above where the kick sounds."""
+        played = only(score, notes=chord, strokes=strokes)
+        spectrum = np.fft.rfft(played)
+        spectrum[np.fft.rfftfreq(len(played), 1 / RATE) < 250] = 0
+        high = np.fft.irfft(spectrum, len(played))
+        after = high[int(4.1 * BEAT) : int(4.3 * BEAT)]
+        before = high[int(3.6 * BEAT) : int(3.95 * BEAT)]
+        return float(np.sqrt(np.mean(after**2) / np.mean(before**2)))
+
+    assert dip(Stroke("kick", 4.0, 1.0)) < 0.9 * dip()
+
+
+def test_it_is_in_tune():
+    """The A above middle C is at 440 Hz, within a few cents."""
+    score = write_score(MusicPlan(bars=3, mood="clean", seed=3))
+    played = only(score, notes=(Note("arp", 0.0, 4.0, 69, 0.8),))
+    spectrum = np.abs(np.fft.rfft(played[: 2 * RATE]))
+    assert np.argmax(spectrum[600:1200]) + 600 == pytest.approx(2 * 440, abs=3), (
+        "lines are half a hertz apart"
+    )
+
+
+def test_a_riser_is_heard_before_the_card():
+    """Between the last strokes before the card there is air, growing; without a card there is none."""
+
+    def air(pcm: Pcm, beat: float) -> float:
+        part = as_floats(pcm[int(beat * BEAT) : int((beat + 0.4) * BEAT)]).mean(axis=0)
+        spectrum = np.abs(np.fft.rfft(part * np.hanning(len(part)))) ** 2
+        return float(spectrum[np.fft.rfftfreq(len(part), 1 / RATE) > 3000].sum())
+
+    score = write_score(MusicPlan(bars=3, mood="warm", seed=3, card_bar=2))
+    bare = msgspec.structs.replace(score, strokes=(), notes=score.notes[:1])
+    with_riser = as_pcm(perform(bare, 3, RATE))
+    without = as_pcm(perform(msgspec.structs.replace(bare, riser_beats=None), 3, RATE))
+    assert air(with_riser, 5.0) < air(with_riser, 6.5) < air(with_riser, 7.5)
+    assert air(with_riser, 7.5) > 20 * air(without, 7.5)
 
 
 def test_the_same_plan_gives_the_same_samples():

@@ -19,7 +19,7 @@ def test_each_phrase_is_found_where_it_was_put(ad: MixedAd, film):
     for phrase, (begin, end) in zip(heard, ad.windows, strict=True):
         assert abs(phrase.start_sample - begin) < RATE // 100
         assert abs(phrase.end_sample - end) < RATE // 100
-        assert phrase.likeness > 2 * LIKENESS_MIN
+        assert phrase.likeness > 0.9, "the voice stands far before the music"
 
 
 def test_a_phrase_that_sounds_half_a_second_late_is_found_there(ad: MixedAd):
@@ -74,11 +74,12 @@ def test_without_music_or_without_gaps_there_is_no_ducking_to_report(ad: MixedAd
     assert ducking_depth_db(film[:100], ad.music, ad.windows, RATE) == 0.0
 
 
-@pytest.mark.parametrize("lag", [-1200, 0, 1024, 2112])
+@pytest.mark.parametrize("lag", [-1200, 0, 1024, 4400])
 def test_a_codecs_delay_is_found_and_taken_out(ad: MixedAd, lag):
     late = np.roll(ad.report.pcm, lag, axis=0)
     assert codec_delay(mono(late), mono(ad.music), RATE) == pytest.approx(lag, abs=2)
-    assert ducking_depth_db(late, ad.music, ad.windows, RATE) > 9.0
+    undelayed = ducking_depth_db(ad.report.pcm, ad.music, ad.windows, RATE)
+    assert ducking_depth_db(late, ad.music, ad.windows, RATE) == pytest.approx(undelayed, abs=0.6)
 
 
 def test_the_voice_band_is_louder_where_someone_speaks(ad: MixedAd, film):

@@ -82,6 +82,14 @@ def test_chords_move_by_small_steps(mood):
     assert leaps(led) < leaps(stacked)
 
 
+@pytest.mark.parametrize("mood", MOOD_NAMES)
+def test_every_chord_of_a_mood_belongs_to_its_key(mood):
+    row = MOODS[mood]
+    for root, colours in (*row.verse, row.tension, *row.arrival, row.home):
+        assert {tone % 12 for tone in (root, *colours)} <= set(row.scale), (root, colours)
+        assert len({colour % 12 for colour in colours}) >= 2
+
+
 def grating(score: Score) -> list[tuple[float, int, int]]:
     """Melody notes that lie a semitone above a sounding tone of the chord for half a beat or more."""
     chords = [n for n in score.notes if n.part == "chords"]
