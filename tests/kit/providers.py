@@ -36,7 +36,8 @@ class ProviderBench:
 
     def __init__(self, data: Path, *, arguments: Sequence[str] = (), real_media: bool = False) -> None:
         self.data = data
-        self._arguments = list(arguments)
+        # Should the test run itself be killed, its providers end too.
+        self._arguments = ["--parent-pid", str(os.getpid()), *arguments]
         if not real_media:
             recipes = data.with_name(data.name + "-recipes.json")
             command = [sys.executable, str(QUICK_MAKER), "{request}", "{out}"]

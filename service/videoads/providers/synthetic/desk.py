@@ -85,6 +85,7 @@ class Desk:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.workshop.close()
         await self.courier.close()
         await self.witness.close()
 

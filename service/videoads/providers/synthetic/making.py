@@ -15,11 +15,15 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from videoads.providers.synthetic.jobs import write_whole
+from videoads.providers.synthetic.processes import Ended, NoAnswer, StandingMakers, run_once
 
 MediaKind = Literal["clip", "still", "voice", "music", "film"]
-PROCESS_TIMEOUT_SECONDS = 600.0
+# How the media programs say that the request is at fault.
+REFUSED_STATUSES = (1, 2)
+# Small media, for which starting a process is most of the work.
+STANDING_KINDS = ("clip", "still")
 MESSAGE_CHARACTERS_MAX = 300
-REPORT_BYTES_MAX = 256 * 1024
+REPORT_CHARACTERS_MAX = 256 * 1024
 
 # The words {request} and {out} stand for paths.
 Recipes: TypeAlias = dict[MediaKind, tuple[str, ...]]
@@ -58,6 +62,14 @@ class MakingFailed(Exception):
         self.refused = refused
 
 
+class _Standing(dict[str, StandingMakers]):
+    """Standing makers by module, made when first asked for."""
+
+    def __missing__(self, module: str) -> StandingMakers:
+        self[module] = makers = StandingMakers(module)
+        return makers
+
+
 class Workshop:
     """The folder of media and the processes that fill it."""
 
@@ -65,8 +77,14 @@ class Workshop:
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
         self._recipes = recipes
+        self._standing = _Standing()
         self._makers = asyncio.Semaphore(makers_max)
         self._one_at_a_time: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def close(self) -> None:
+        """End the makers that stand ready."""
+        for makers in self._standing.values():
+            await makers.close()
 
     async def make(self, kind: MediaKind, request: dict[str, Any]) -> Made:
         """The media for this request: made now, or made before for an equal one."""
@@ -87,7 +105,7 @@ class Workshop:
         write_whole(order, msgspec.json.encode(request))
         places = {"{request}": str(order), "{out}": str(out)}
         command = [places.get(part, part) for part in self._recipes[kind]]
-        report = _report(kind, await _run_process(command))
+        report = _report(kind, _judged(await self._run_command(kind, command)))
         if not out.exists():
             raise MakingFailed(f"the maker of the {kind} ended well and left no file", refused=False)
         name = f"{digest}.{suffix}"
@@ -96,31 +114,21 @@ class Workshop:
         sha256 = hashlib.sha256(raw).hexdigest()
         return Made(name=name, media_type=media_type, size_bytes=len(raw), sha256=sha256, report=report)
 
+    async def _run_command(self, kind: MediaKind, command: list[str]) -> Ended:
+        try:
+            if kind in STANDING_KINDS and tuple(command[:2]) == (sys.executable, "-m"):
+                return await self._standing[command[2]].run(command[3:])
+            return await run_once(command)
+        except NoAnswer as error:
+            raise MakingFailed(str(error), refused=False) from error
 
-async def _run_process(command: list[str]) -> bytes:
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-    except OSError as error:
-        raise MakingFailed(f"{command[0]} can not be started: {error.strerror}", refused=False) from error
-    try:
-        async with asyncio.timeout(PROCESS_TIMEOUT_SECONDS):
-            stdout, stderr = await process.communicate()
-    except TimeoutError as error:
-        raise MakingFailed(f"no media after {PROCESS_TIMEOUT_SECONDS:.0f} s", refused=False) from error
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        raise MakingFailed(
-            _last_line(stderr), refused=process.returncode in (1, 2) and b"Traceback" not in stderr
-        )
-    return stdout
+
+def _judged(ended: Ended) -> str:
+    """What the maker said, or the failure it reports."""
+    if ended.status != 0:
+        refused = ended.status in REFUSED_STATUSES and "Traceback" not in ended.complained
+        raise MakingFailed(_last_line(ended.complained), refused=refused)
+    return ended.said
 
 
 def _format(kind: MediaKind, request: dict[str, Any]) -> tuple[str, str]:
@@ -131,9 +139,9 @@ def _format(kind: MediaKind, request: dict[str, Any]) -> tuple[str, str]:
     return FORMATS[kind]
 
 
-def _report(kind: MediaKind, stdout: bytes) -> dict[str, Any]:
+def _report(kind: MediaKind, said: str) -> dict[str, Any]:
     """The last JSON object the maker printed; a maker that prints none has nothing to say."""
-    for line in reversed(stdout[-REPORT_BYTES_MAX:].splitlines()):
+    for line in reversed(said[-REPORT_CHARACTERS_MAX:].splitlines()):
         try:
             value = msgspec.json.decode(line)
         except msgspec.DecodeError:
@@ -145,6 +153,6 @@ def _report(kind: MediaKind, stdout: bytes) -> dict[str, Any]:
     return {"kind": kind}
 
 
-def _last_line(stderr: bytes) -> str:
-    lines = stderr.decode("utf-8", "replace").strip().splitlines() or ["the maker ended without a word"]
+def _last_line(complained: str) -> str:
+    lines = complained.strip().splitlines() or ["the maker ended without a word"]
     return lines[-1][:MESSAGE_CHARACTERS_MAX]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,58 @@ async def test_a_maker_that_is_not_there_is_not_the_requests_fault(tmp_path: Pat
         await workshop.make("clip", {})
 
     assert not failure.value.refused
+
+
+STANDING = """
+import json, os, sys
+from pathlib import Path
+
+def main(arguments):
+    request, out = map(Path, arguments)
+    order = json.loads(request.read_bytes())
+    if order.get("die"):
+        os._exit(9)
+    if order.get("crash"):
+        raise RuntimeError("broken")
+    if order.get("refuse"):
+        print("/prompt: can not be drawn", file=sys.stderr)
+        return 2
+    os.write(1, b"noise of a library")
+    out.write_bytes(b"media")
+    print(json.dumps({"pid": os.getpid()}))
+    return 0
+"""
+
+
+async def test_a_standing_maker_makes_one_medium_after_another_and_is_replaced_when_it_dies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "code" / "standing_maker"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(STANDING)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(package.parent), *sys.path]))
+    recipe = (sys.executable, "-m", "standing_maker", "{request}", "{out}")
+    workshop = Workshop(tmp_path / "media", recipes={"clip": recipe}, makers_max=1)
+
+    first = await workshop.make("clip", {"n": 1})
+    for order, refused, words in (
+        ({"refuse": 1}, True, "can not be drawn"),
+        ({"crash": 1}, False, "RuntimeError: broken"),
+    ):
+        with pytest.raises(MakingFailed, match=words) as failure:
+            await workshop.make("clip", order)
+        assert failure.value.refused is refused
+    second = await workshop.make("clip", {"n": 2})
+    with pytest.raises(MakingFailed, match="the maker died") as death:
+        await workshop.make("clip", {"die": 1})
+    third = await workshop.make("clip", {"n": 3})
+    await workshop.close()
+
+    assert not death.value.refused
+    assert first.report["pid"] == second.report["pid"] != third.report["pid"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(third.report["pid"], 0)
 
 
 @pytest.mark.parametrize(
