@@ -14,7 +14,6 @@ import msgspec
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.effects import ClaimedEffect, EffectClosing, EffectIntent, Report
 from longtake.contracts.envelope import StoredEvent
-from longtake.contracts.events import Event
 from longtake.contracts.principal import Principal
 from longtake.contracts.signals import Signal
 from longtake.workflow.decision import LedgerEntry, PublishedArtifact, TimerIntent
@@ -68,6 +67,16 @@ class FactBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the batch that exist; the others are quarantined (P25)."""
 
 
+class LoadedEvent(msgspec.Struct, frozen=True):
+    """An event as stored; whoever folds it decodes it, so that one unreadable run does not spoil a batch."""
+
+    seq: int
+    type: str
+    version: int
+    data: bytes
+    recorded_at: datetime
+
+
 class LoadedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run as stored: what to fold, and onto what."""
 
@@ -79,7 +88,7 @@ class LoadedRun(msgspec.Struct, frozen=True, kw_only=True):
     correlation: str
     plan: bytes
     fingerprint: str
-    events: tuple[tuple[int, Event, datetime], ...]
+    events: tuple[LoadedEvent, ...]
 
 
 class RunCommit(msgspec.Struct, kw_only=True):
@@ -129,6 +138,9 @@ class DecisionStore(Protocol):
         ...
 
     async def commit(self, commits: Sequence[RunCommit]) -> CommitResult: ...
+    async def set_aside(self, run_id: uuid.UUID) -> None:
+        """Block a run that cannot be folded, without an event: nothing of it is looked at until somebody mends it."""
+        ...
 
 
 # --- admission --------------------------------------------------------------------------------------------------

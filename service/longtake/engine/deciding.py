@@ -14,8 +14,9 @@ import msgspec
 from longtake.contracts.events import Charged, Refunded
 from longtake.contracts.ids import RunId
 from longtake.contracts.signals import CallbackArrived, PlanChecked, ReducerFailed, Signal, TimerFired
+from longtake.contracts.upcasters import decode_event
 from longtake.engine.history import Head, seal
-from longtake.store import Fact, LoadedRun, RunCommit
+from longtake.store import Fact, LoadedEvent, LoadedRun, RunCommit
 from longtake.workflow.decision import Decision
 from longtake.workflow.plan import compile_document
 from longtake.workflow.projection import run_row, step_row
@@ -64,10 +65,9 @@ class RunCache:
             run = revive(loaded, store_epoch=self._store_epoch)
             self.put(run)
             return run
-        for seq, event, recorded_at in loaded.events:
-            if seq == run.state.revision + 1:
-                evolve(run.state, event, at=recorded_at)
-                run.clock = recorded_at
+        for event in loaded.events:
+            if event.seq == run.state.revision + 1:
+                _fold_in(run, event)
         run.head.seq = loaded.revision
         run.head.hash = loaded.head_hash
         return run
@@ -90,10 +90,6 @@ class RunCache:
 def revive(loaded: LoadedRun, *, store_epoch: int) -> LiveRun:
     """Fold a stored run from its first event."""
     state = initial(RunId(loaded.run_id), loaded.tenant, compile_document(bytes(loaded.plan)))
-    clock: datetime | None = None
-    for _, event, recorded_at in loaded.events:
-        evolve(state, event, at=recorded_at)
-        clock = recorded_at
     head = Head(
         run_id=loaded.run_id,
         tenant=loaded.tenant,
@@ -103,7 +99,15 @@ def revive(loaded: LoadedRun, *, store_epoch: int) -> LiveRun:
         actor=loaded.actor,
         correlation=loaded.correlation,
     )
-    return LiveRun(state=state, head=head, clock=clock)
+    run = LiveRun(state=state, head=head)
+    for event in loaded.events:
+        _fold_in(run, event)
+    return run
+
+
+def _fold_in(run: LiveRun, event: LoadedEvent) -> None:
+    evolve(run.state, decode_event(event.type, event.version, event.data), at=event.recorded_at)
+    run.clock = event.recorded_at
 
 
 def commit_of(run: LiveRun, facts: Sequence[Fact], *, traceparent: str | None = None) -> RunCommit:
@@ -195,7 +199,9 @@ def finish(commit: RunCommit, run: LiveRun, touched: dict[str, None]) -> RunComm
     commit.timers = [timer for timer in armed.values() if timer.key not in commit.timers_cancelled]
     commit.row = run_row(run.state)
     commit.head_hash = run.head.hash
-    commit.steps = [step_row(run.state, key) for key in touched]
+    # Steps that no event has reached have no row: the plan tells of them.
+    rows = (step_row(run.state, key) for key in touched)
+    commit.steps = [row for row in rows if row.updated_seq > 0]
     commit.poisoned = any(blocker.type == POISON for blocker in run.state.run_blockers)
     return commit
 

@@ -7,6 +7,7 @@ events. Leaves to others: where pointers come from (dispatch_loop.py), the rules
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -20,7 +21,6 @@ from longtake.contracts.signals import (
 )
 from longtake.engine.deciding import LiveRun, RunCache, blocked_commit, commit_of
 from longtake.engine.hints import Hints
-from longtake.errors import UnreadableHistory
 from longtake.ports import Doorbell
 from longtake.store import CommitResult, DecisionStore, Fact, RunCommit
 from longtake.telemetry.attributes import (
@@ -38,6 +38,12 @@ DOORBELL_PLANS = "plans"
 DOORBELL_RELAY = "relay"
 
 log = structlog.get_logger("longtake.engine.dispatcher")
+
+
+class Decide(Protocol):
+    """Facts of one run in, everything to write of it out."""
+
+    def __call__(self, run: LiveRun, facts: Sequence[Fact], *, traceparent: str | None) -> RunCommit: ...
 
 
 class Pointers(msgspec.Struct, kw_only=True):
@@ -70,10 +76,19 @@ class BatchOutcome(msgspec.Struct, kw_only=True):
 class Dispatcher:
     """Decides batches of signals."""
 
-    def __init__(self, store: DecisionStore, hints: Hints, doorbell: Doorbell, *, store_epoch: int) -> None:
+    def __init__(
+        self,
+        store: DecisionStore,
+        hints: Hints,
+        doorbell: Doorbell,
+        *,
+        store_epoch: int,
+        decide: Decide = commit_of,
+    ) -> None:
         self._store = store
         self._hints = hints
         self._doorbell = doorbell
+        self._decide_run = decide
         self.cache = RunCache(store_epoch=store_epoch)
 
     async def handle(self, pointers: Pointers) -> BatchOutcome:
@@ -143,9 +158,12 @@ class Dispatcher:
             for loaded in await self._store.load(behind):
                 try:
                     found[loaded.run_id] = self.cache.catch_up(loaded)
-                except UnreadableHistory as error:
-                    log.error("longtake.history_unreadable", run_id=str(loaded.run_id), reason=str(error))
+                except Exception as error:  # noqa: BLE001 - it must not hold up the others
+                    # Such a run cannot even be folded to be blocked by a decision; it is set aside as it is (F57).
+                    reason = f"{type(error).__name__}: {error}"
+                    log.error("longtake.history_unreadable", run_id=str(loaded.run_id), reason=reason)
                     self.cache.forget(loaded.run_id)
+                    await self._store.set_aside(loaded.run_id)
         return found
 
     def _decide_all(
@@ -175,7 +193,7 @@ class Dispatcher:
             links=[batch_trace] if batch_trace else [],
             attributes={RUN_ID: str(run.head.run_id)},
         ) as hop:
-            commit = commit_of(run, facts, traceparent=hop.traceparent)
+            commit = self._decide_run(run, facts, traceparent=hop.traceparent)
             hop.set(RUN_REVISION, commit.row.revision)
             return commit
 

@@ -14,14 +14,14 @@ from longtake.contracts.signals import (
     LeaseExpired,
     OutcomeReported,
     PlanChecked,
+    ReducerFailed,
     Signal,
     TimerFired,
 )
-from longtake.contracts.upcasters import decode_event
 from longtake.postgres.commits import commit_decisions
 from longtake.postgres.failures import repeated
 from longtake.postgres.statements import statement
-from longtake.store import CommitResult, Fact, FactBatch, LoadedRun, RunCommit
+from longtake.store import CommitResult, Fact, FactBatch, LoadedEvent, LoadedRun, RunCommit
 
 
 class _PlanCheck(msgspec.Struct, frozen=True):
@@ -85,7 +85,10 @@ class PostgresDecisionStore:
             ):
                 rows = await connection.fetch(statement("runs_load"), ids)
                 events = await connection.fetch(statement("events_load"), ids, [after[id_] for id_ in ids])
-            return [loaded_run(row, [e for e in events if e["run_id"] == row["run_id"]]) for row in rows]
+            by_run: dict[uuid.UUID, list[Any]] = {}
+            for event in events:
+                by_run.setdefault(event["run_id"], []).append(event)
+            return [loaded_run(row, by_run.get(row["run_id"], [])) for row in rows]
 
         return await repeated(read)
 
@@ -97,6 +100,10 @@ class PostgresDecisionStore:
                 self._pool, commits, store_epoch=self._store_epoch, incarnation=self._incarnation
             )
         )
+
+    async def set_aside(self, run_id: uuid.UUID) -> None:
+        """Block a run that cannot be folded."""
+        await repeated(lambda: self._pool.execute(statement("run_set_aside"), run_id))
 
 
 def loaded_run(row: Any, events: Sequence[Any]) -> LoadedRun:
@@ -111,7 +118,7 @@ def loaded_run(row: Any, events: Sequence[Any]) -> LoadedRun:
         plan=row["plan"],
         fingerprint=row["fingerprint"],
         events=tuple(
-            (e["seq"], decode_event(e["type"], e["version"], e["data"]), e["recorded_at"]) for e in events
+            LoadedEvent(e["seq"], e["type"], e["version"], e["data"], e["recorded_at"]) for e in events
         ),
     )
 
@@ -136,9 +143,16 @@ def _of_effect(row: Any) -> Signal | None:
     common = {"effect_id": row["id"], "step": row["step"], "attempt": row["attempt"], "kind": row["kind"]}
     match row["fact"]:
         case "outcome":
+            try:
+                outcome = decode_outcome(row["receipt"])
+            except msgspec.DecodeError as error:
+                # Nobody stores such a receipt; one that is there anyway blocks its own run and no other (F56).
+                return ReducerFailed(
+                    causation=f"effect:{row['id']}", error=f"the receipt cannot be read: {error}"
+                )
             return OutcomeReported(
                 **common,
-                outcome=decode_outcome(row["receipt"]),
+                outcome=outcome,
                 owner=row["reporter"],
                 fence=row["report_fence"],
                 claimed_at=row["claimed_at"],

@@ -66,6 +66,11 @@ from unnest($1::uuid[], $2::integer[]) as wanted (run_id, seq)
 join longtake.events e on e.run_id = wanted.run_id and e.seq > wanted.seq
 order by e.run_id, e.seq;
 
+-- name: run_set_aside
+-- A run whose history or plan cannot be read is blocked as it stands; projection and fold differ then, and `prove` says
+-- so. $1 run id
+update longtake.runs set poisoned = true, status = 'blocked', blockers = '{history_unreadable}' where run_id = $1;
+
 -- name: decisions_commit
 -- Write the decisions of a batch, all of them or, run by run, none: a run that moved, is held by another, or has an
 -- effect that changed meanwhile (a receipt where none was expected, or the reverse) is left out, and its number is
