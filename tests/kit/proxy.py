@@ -6,6 +6,8 @@ async with TcpProxy("127.0.0.1", 4222) as proxy:
 """
 
 import asyncio
+import socket
+import struct
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -53,8 +55,8 @@ class TcpProxy:
     def cut(self) -> None:
         """Reset all open connections."""
         for client, server in list(self._links):
-            client.transport.abort()
-            server.transport.abort()
+            _reset(client)
+            _reset(server)
 
     def refuse(self) -> None:
         """Reset open and new connections until `heal`."""
@@ -88,12 +90,12 @@ class TcpProxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
         if self._refusing:
-            writer.transport.abort()
+            _reset(writer)
             return
         try:
             server_reader, server_writer = await asyncio.open_connection(*self._target)
         except OSError:
-            writer.transport.abort()
+            _reset(writer)
             return
         link = (writer, server_writer)
         self._links.add(link)
@@ -108,7 +110,7 @@ class TcpProxy:
                 task.cancel()
                 self._tasks.discard(task)
             for end in link:
-                end.transport.abort()
+                _reset(end)
 
     async def _pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
@@ -127,3 +129,12 @@ class TcpProxy:
                     self._bytes_left -= len(chunk)
                 writer.write(chunk)
                 await writer.drain()
+
+
+def _reset(end: asyncio.StreamWriter) -> None:
+    # Without lingering the kernel sends RST; a plain abort would say a polite FIN.
+    wire = end.get_extra_info("socket")
+    if wire is not None and not end.transport.is_closing():
+        with suppress(OSError):
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    end.transport.abort()

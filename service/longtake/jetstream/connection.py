@@ -10,9 +10,9 @@ Leaves to others: what is subscribed (subscriber.py, doorbell.py, services.py).
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from nats.aio.client import Client
@@ -25,8 +25,12 @@ from longtake.telemetry import count, get_logger
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
+
 CLOSE_SECONDS: Final = 2.0
 JETSTREAM_ANSWER_SECONDS: Final = 5.0
+PING_ABANDONED_SECONDS: Final = 600
+"""Far beyond the watchdog's patience: by then the client is long gone."""
 
 LinkHook = Callable[[Client], Awaitable[None]]
 """Called with the client after each new link: the same client after a reconnection, another one after a rebuild."""
@@ -63,6 +67,7 @@ class Connection:
         self._lost.set()
         self._keeper: asyncio.Task[None] | None = None
         self._loose: set[asyncio.Task[None]] = set()
+        self._pings: set[asyncio.Task[float]] = set()
         self.links = 0
         """How many links there were so far; a change means that what the server held for us is gone."""
 
@@ -82,6 +87,7 @@ class Connection:
                 if client.is_connected:
                     await client.flush(1)
             await _close(client)
+        self._forget_pings()
         # After the close: what is still open aside can only be closing, and that is bounded.
         await asyncio.gather(*self._loose, return_exceptions=True)
 
@@ -95,6 +101,9 @@ class Connection:
         """The client; TransportUnavailable while there is no link."""
         client = self._client
         if client is None or not client.is_connected:
+            # nats-py calls back only after the old socket is closed. Whoever waits for a link and tries again must not
+            # find the old one still announced: that loop would never let the reconnection run.
+            self._mark_lost()
             raise TransportUnavailable(f"no connection to NATS at {', '.join(self.options.servers)}")
         return client
 
@@ -105,6 +114,19 @@ class Connection:
     async def wait_lost(self, timeout_seconds: float) -> bool:
         """Wait until the link is lost; False when it is still there."""
         return await _within(self._lost, timeout_seconds)
+
+    async def while_linked(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do work that waits for the server; TransportUnavailable as soon as the link is lost, not at its timeout."""
+        task = asyncio.ensure_future(work)
+        lost = asyncio.ensure_future(self._lost.wait())
+        try:
+            await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise TransportUnavailable("the connection to NATS was lost before the answer")
+            return task.result()
+        finally:
+            task.cancel()
+            lost.cancel()
 
     async def on_link(self, hook: LinkHook) -> None:
         """Call this after every new link, and now when there is one."""
@@ -138,6 +160,7 @@ class Connection:
             log.warning("nats.connection_rebuilt", role=self.options.role, reason=reason)
             # The dead client is closed aside: its close may hang on the very socket that killed it.
             self._aside(_close(client))
+            self._forget_pings()
 
     async def _connect(self) -> Client:
         told = ""
@@ -206,9 +229,23 @@ class Connection:
         async def probe(seconds: float) -> None:
             if not client.is_connected:
                 raise TransportUnavailable("still reconnecting")
-            await client.rtt(seconds)  # type: ignore[arg-type] # annotated int, waited as a float
+            # The ping is waited for but never cancelled: a PONG that finds a cancelled future kills nats-py's read
+            # loop, so a probe with a timeout of its own would break the connection that it finds merely slow.
+            ping = asyncio.create_task(client.rtt(PING_ABANDONED_SECONDS))
+            self._pings.add(ping)
+            await asyncio.wait((ping,), timeout=seconds)
+            if not ping.done():
+                raise TimeoutError(f"no answer to a ping within {seconds} s")
+            self._pings.discard(ping)
+            ping.result()
 
         return await watch(probe, self.options.watchdog)
+
+    def _forget_pings(self) -> None:
+        # Only now, for their client is closed or closing and reads no PONG any more.
+        for ping in self._pings:
+            ping.cancel()
+        self._pings.clear()
 
     async def _mark_linked(self, client: Client) -> None:
         self.links += 1

@@ -149,7 +149,9 @@ class JetStreamTransport:
                 name.removeprefix("effects_") for name in self._subscriptions if name.startswith("effects_")
             ]
             try:
-                found = await ensure_topology(self._jetstream(), pools, self._settings)
+                found = await self.connection.while_linked(
+                    ensure_topology(self._jetstream(), pools, self._settings)
+                )
             except (NatsError, OSError) as error:
                 raise unavailable(error) from error
             await self._learn(found)
@@ -173,7 +175,9 @@ class JetStreamTransport:
 
     async def _heal(self, durable: str) -> bool:
         try:
-            return await ensure_consumer(self._jetstream(), durable, self._settings)
+            return await self.connection.while_linked(
+                ensure_consumer(self._jetstream(), durable, self._settings)
+            )
         except NotFoundError:
             await self.declare()
             return True
@@ -205,8 +209,11 @@ class JetStreamTransport:
             self._look_now.clear()
 
     async def _look_once(self) -> None:
-        if not self._known or await stream_identities(self._jetstream()) != self._known:
+        if not self._known or await self._identities() != self._known:
             await self.declare()
+
+    async def _identities(self) -> tuple[StreamIdentity, ...]:
+        return await self.connection.while_linked(stream_identities(self._jetstream()))
 
     async def _learn(self, found: tuple[StreamIdentity, ...]) -> None:
         if found != self._known:

@@ -4,7 +4,7 @@ nats-py can die silently: an error inside its read loop ends the loop while the 
 looks like a quiet one, and one hanging close can stop reconnection for ever. So somebody outside asks for a round trip.
 
 A trap: `flush` of nats-py 2.16 returns at once, and well, when the read loop is dead, for it was made lenient for clean exits.
-`rtt` sends the same PING but insists on the PONG, so that is what we ask.
+`rtt` sends the same PING but insists on the PONG, so that is what we ask (connection.py says how, for it has a trap too).
 """
 
 import asyncio

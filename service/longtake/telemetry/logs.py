@@ -64,6 +64,8 @@ def configure_logging(settings: LogSettings, *, console: TextIO | None = None) -
     handlers: list[logging.Handler] = [_console_handler(settings, stream)]
     if settings.directory is not None:
         handlers.append(_file_handler(settings.directory, settings.file_level))
+    for handler in handlers:
+        handler.addFilter(_OurRetry())
     root = logging.getLogger()
     before = (root.handlers[:], root.level, {name: logging.getLogger(name).level for name in QUIET_LOGGERS})
     root.handlers = handlers
@@ -92,6 +94,18 @@ def configure_logging(settings: LogSettings, *, console: TextIO | None = None) -
             handler.close()
 
     return undo
+
+
+class _OurRetry(logging.Filter):
+    """nats-py calls the end of a socket an error and prints its stack; we reconnect, so it is a warning of one line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("nats.") and record.exc_info:
+            error = record.exc_info[1]
+            record.msg = f"{record.getMessage()}: {type(error).__name__}: {error}"
+            record.args, record.exc_info = (), None
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+        return True
 
 
 def add_trace(_logger: Any, _method: str, event: EventDict) -> EventDict:

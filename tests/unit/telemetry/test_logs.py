@@ -115,6 +115,21 @@ def test_an_exception_keeps_its_frames_in_the_file_and_its_last_line_on_the_cons
     assert "Traceback" not in logs.console
 
 
+def test_an_error_of_the_nats_client_is_a_warning_of_one_line_for_we_reconnect(logs: Logs) -> None:
+    try:
+        raise ConnectionResetError("by peer")
+    except ConnectionResetError as error:
+        logging.getLogger("nats.aio.client").error("nats: encountered error", exc_info=error)
+    (line,) = logs.lines
+
+    assert (line["level"], line["event"]) == (
+        "warning",
+        "nats: encountered error: ConnectionResetError: by peer",
+    )
+    assert "exception" not in line
+    assert "Traceback" not in logs.console
+
+
 def test_local_variables_are_never_written(logs: Logs) -> None:
     try:
         api_key = "lt_live_do_not_tell"
