@@ -24,15 +24,31 @@ def film(scenes: int = 3, *, price: int = 5, max_parallel: int = 32, **fields: o
                 timeout_seconds=60,
             ),
         )
-        .step("voice", activity="voice@1", phase="voice", label="Recording the voice", price=1, artifacts=["voice"])
+        .step(
+            "voice",
+            activity="voice@1",
+            phase="voice",
+            label="Recording the voice",
+            price=1,
+            artifacts=["voice"],
+        )
         .step(
             "render",
             activity="render@1",
             phase="render",
             label="Rendering",
-            input={"clips": ref(group("scenes"), "/artifacts/clip/object_key"), "voice": ref("voice", "/artifacts/voice")},
+            input={
+                "clips": ref(group("scenes"), "/artifacts/clip/object_key"),
+                "voice": ref("voice", "/artifacts/voice"),
+            },
         )
-        .step("verify", activity="verify@1", phase="delivery", label="Checking", input={"of": ref("render", "/result/url")})
+        .step(
+            "verify",
+            activity="verify@1",
+            phase="delivery",
+            label="Checking",
+            input={"of": ref("render", "/result/url")},
+        )
     )
 
 

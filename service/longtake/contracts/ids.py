@@ -98,7 +98,8 @@ def read_callback_token(secret: bytes, token: str) -> tuple[RunId, str, int] | N
     if not separator or not hmac.compare_digest(expected, mac.encode()):
         return None
     try:
-        run_hex, step, attempt = urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode().rsplit("|", 2)
+        run_hex, _, rest = urlsafe_b64decode(body + "=" * (-len(body) % 4)).decode().partition("|")
+        step, _, attempt = rest.rpartition("|")
         return RunId(uuid.UUID(hex=run_hex)), step, int(attempt)
     except (ValueError, UnicodeDecodeError):
         return None

@@ -16,7 +16,7 @@ from longtake.contracts.outcomes import (
 )
 from longtake.workflow import money
 from longtake.workflow.draft import Draft
-from longtake.workflow.run_state import STEP_ENDED
+from longtake.workflow.run_state import STEP_ENDED, Ending
 
 STEPS_PER_EVENT_MAX = 500
 """Keeps an event below its size limit."""
@@ -67,8 +67,9 @@ def learn_late(
 
 def settle_when_known(draft: Draft) -> None:
     """End the run if it is ending and nothing of it is open."""
-    if draft.state.ending is not None and not draft.state.terminal and not draft.state.open:
-        _settle(draft)
+    ending = draft.state.ending
+    if ending is not None and not draft.state.terminal and not draft.state.open:
+        _settle(draft, ending)
 
 
 def settle_with_what_is_known(draft: Draft) -> None:
@@ -79,11 +80,8 @@ def settle_with_what_is_known(draft: Draft) -> None:
     settle_when_known(draft)
 
 
-def _settle(draft: Draft) -> None:
+def _settle(draft: Draft, ending: Ending) -> None:
     state = draft.state
-    ending = state.ending
-    if ending is None:
-        raise money.InvariantBroken(f"run {state.run_id} settles without an end in sight")
     left = [
         state.plan.steps[index].key
         for index in range(state.cursor, len(state.steps))

@@ -61,7 +61,9 @@ def test_the_digest_does_not_depend_on_the_order_of_keys() -> None:
         ({"a/b": {"c~d": 0.1}}, "/a~1b/c~0d", "float"),
     ],
 )
-def test_what_has_no_canonical_form_is_refused_at_its_place(value: object, pointer: str, message: str) -> None:
+def test_what_has_no_canonical_form_is_refused_at_its_place(
+    value: object, pointer: str, message: str
+) -> None:
     with pytest.raises(UncanonicalValue) as caught:
         canonical(value)
 

@@ -38,7 +38,13 @@ def test_a_command_reads_back_from_its_body() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"kind":"steer","project":"p"}', b'{"kind":"cancel"}', b'{"kind":"cancel","project":"p","x":1}', b"[]"]
+    "body",
+    [
+        b'{"kind":"steer","project":"p"}',
+        b'{"kind":"cancel"}',
+        b'{"kind":"cancel","project":"p","x":1}',
+        b"[]",
+    ],
 )
 def test_a_body_that_is_no_command_is_refused(body: bytes) -> None:
     with pytest.raises(msgspec.ValidationError):

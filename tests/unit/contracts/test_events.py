@@ -54,7 +54,9 @@ def test_wire_names_are_unique() -> None:
         ("charged", 0, b"{}", "no upcaster leads on"),
     ],
 )
-def test_what_cannot_be_read_stops_the_run_with_a_reason(type_: str, version: int, data: bytes, reason: str) -> None:
+def test_what_cannot_be_read_stops_the_run_with_a_reason(
+    type_: str, version: int, data: bytes, reason: str
+) -> None:
     with pytest.raises(UnreadableHistory, match=reason) as caught:
         decode_event(type_, version, data)
 
@@ -66,7 +68,9 @@ def test_an_unknown_field_is_kept_out() -> None:
 
 
 def test_an_old_version_is_led_up_to_the_present(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(upcasters.UPCASTERS, ("charged", 0), lambda old: {"key": old["k"], "amount": old["a"]})
+    monkeypatch.setitem(
+        upcasters.UPCASTERS, ("charged", 0), lambda old: {"key": old["k"], "amount": old["a"]}
+    )
 
     assert Charged(key="k", amount=3) == decode_event("charged", 0, b'{"k":"k","a":3}')
 

@@ -11,7 +11,9 @@ from longtake.contracts import ids
 
 RUN = uuid.UUID("01890000-0000-7000-8000-000000000001")
 SECRET = b"s" * 32
-PARTS = st.tuples(st.text(max_size=9), st.integers(1, 9), st.sampled_from(["execute", "poll", "cancel"]), st.integers(1, 9))
+PARTS = st.tuples(
+    st.text(max_size=9), st.integers(1, 9), st.sampled_from(["execute", "poll", "cancel"]), st.integers(1, 9)
+)
 
 
 def effect(step: str, attempt: int, kind: str, ordinal: int) -> uuid.UUID:
@@ -94,7 +96,16 @@ def test_a_signed_token_that_says_nonsense_is_refused(body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "good"), [("a-b_C9", True), ("a" * 64, True), ("a" * 65, False), ("", False), ("a.b", False), ("a b", False), ("ä", False)]
+    ("text", "good"),
+    [
+        ("a-b_C9", True),
+        ("a" * 64, True),
+        ("a" * 65, False),
+        ("", False),
+        ("a.b", False),
+        ("a b", False),
+        ("ä", False),
+    ],
 )
 def test_names_have_the_alphabet_of_subjects(text: str, good: bool) -> None:
     assert good == ids.is_name(text)

@@ -64,7 +64,13 @@ def test_a_giant_message_is_not_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [{"epoch": 1}, {"epoch": 1, "effects": [], "more": 1}, {"epoch": 1, "effects": [["x", 1, 1]]}, {"effects": []}]
+    "body",
+    [
+        {"epoch": 1},
+        {"epoch": 1, "effects": [], "more": 1},
+        {"epoch": 1, "effects": [["x", 1, 1]]},
+        {"effects": []},
+    ],
 )
 def test_a_message_of_another_shape_is_poison(body: dict) -> None:
     with pytest.raises(PoisonMessage):

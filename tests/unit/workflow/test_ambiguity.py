@@ -80,8 +80,14 @@ def test_found_and_finished_is_adopted_without_a_second_call() -> None:
     script = reconciling()
     decision = script.report("a", Succeeded())
 
-    assert ["attempt_reconciled", "step_succeeded", "run_completed"] == [event.TYPE for event in decision.events]
-    assert ("found", True, 1) == (decision.events[0].verdict, decision.events[1].adopted, decision.events[1].attempt)
+    assert ["attempt_reconciled", "step_succeeded", "run_completed"] == [
+        event.TYPE for event in decision.events
+    ]
+    assert ("found", True, 1) == (
+        decision.events[0].verdict,
+        decision.events[1].adopted,
+        decision.events[1].attempt,
+    )
     assert () == decision.effects
 
 
@@ -187,7 +193,9 @@ def test_a_look_up_with_nothing_new_is_not_an_answer() -> None:
     assert "nothing_new" == reconciling().report("a", Pending(poll_after_seconds=1)).ignored.reason
 
 
-@pytest.mark.parametrize("outcome", [Succeeded(), Submitted(external_ref="job-1"), Failed(error_class="transient", message="m")])
+@pytest.mark.parametrize(
+    "outcome", [Succeeded(), Submitted(external_ref="job-1"), Failed(error_class="transient", message="m")]
+)
 def test_a_late_receipt_of_the_call_wins_over_its_look_up(outcome: object) -> None:
     script = reconciling()
     look_up, call = script.row("a"), script.row("a", "execute")
@@ -212,7 +220,9 @@ def test_a_late_success_frees_a_step_that_waits_for_a_person(kind: str) -> None:
     decision = late(script, kind, Succeeded())
 
     assert "completed" == script.summary.status
-    assert ("blocked_deadline",) == tuple(key for key in decision.timers_cancelled if key == "blocked_deadline")
+    assert ("blocked_deadline",) == tuple(
+        key for key in decision.timers_cancelled if key == "blocked_deadline"
+    )
 
 
 @pytest.mark.parametrize(
@@ -229,9 +239,7 @@ def test_of_late_look_ups_only_an_answer_counts(outcome: object, status: str) ->
     script = reconciling()
     first = script.row("a")
     script.lose_lease("a", call_opened=True)
-    script.tell(
-        OutcomeReported(effect_id=first.id, step="a", attempt=1, kind="reconcile", outcome=outcome)
-    )
+    script.tell(OutcomeReported(effect_id=first.id, step="a", attempt=1, kind="reconcile", outcome=outcome))
 
     assert status == script.status("a")
 
@@ -281,7 +289,9 @@ def test_a_silent_effect_that_nobody_waits_for_is_closed() -> None:
     )
 
     assert "effect_closed" == decision.ignored.reason
-    assert [(call.id, "expired", False)] == [(c.id, c.disposition, c.expect_receipt) for c in decision.closings]
+    assert [(call.id, "expired", False)] == [
+        (c.id, c.disposition, c.expect_receipt) for c in decision.closings
+    ]
 
 
 def test_a_callback_hastens_the_look_up() -> None:

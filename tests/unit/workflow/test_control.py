@@ -108,7 +108,9 @@ def test_a_retry_that_was_not_offered_for_a_while_stands_anew() -> None:
     check(script, DRIFT)
     check(script, None)
 
-    refused(script.retry("a", revision=seen).refusal, "stale-revision", "/expected_revision", "read the summary")
+    refused(
+        script.retry("a", revision=seen).refusal, "stale-revision", "/expected_revision", "read the summary"
+    )
     assert script.retry("a").refusal is None
 
 
@@ -194,7 +196,10 @@ def test_the_patience_with_what_stays_blocked_goes_on() -> None:
     decision = script.retry("scene:1")
 
     assert () == decision.timers_cancelled
-    assert ("blocked", ("scene:2",)) == (script.summary.status, tuple(b.step for b in script.summary.blockers))
+    assert ("blocked", ("scene:2",)) == (
+        script.summary.status,
+        tuple(b.step for b in script.summary.blockers),
+    )
 
 
 def test_an_open_truth_is_looked_up_once_more_before_anything_is_paid() -> None:
@@ -339,7 +344,9 @@ def test_a_retry_lifts_a_reducer_error_and_what_is_blocked_with_it() -> None:
 
     decision = script.retry()
 
-    assert ["run_unblocked", "retry_requested", "steps_scheduled"] == [event.TYPE for event in decision.events]
+    assert ["run_unblocked", "retry_requested", "steps_scheduled"] == [
+        event.TYPE for event in decision.events
+    ]
 
 
 def test_a_retry_lifts_a_reducer_error_alone() -> None:

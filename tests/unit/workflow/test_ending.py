@@ -56,12 +56,18 @@ def test_the_run_is_cancelled_when_the_last_open_attempt_is_known() -> None:
 
     decision = script.report("scene:2", Cancelled())
 
-    assert ["late_outcome", "steps_cancelled", "refunded", "run_cancelled"] == [e.TYPE for e in decision.events]
+    assert ["late_outcome", "steps_cancelled", "refunded", "run_cancelled"] == [
+        e.TYPE for e in decision.events
+    ]
     assert ("scene:1", "scene:2", "voice", "render", "verify") == decision.events[1].steps
     assert 11 == decision.ledger[0].amount
     assert decision.hold_released and not decision.scopes_released
     assert ("settlement",) == decision.timers_cancelled
-    assert ("cancelled", "Cancelled", 0) == (script.summary.status, script.summary.label, script.summary.cost.net_credits)
+    assert ("cancelled", "Cancelled", 0) == (
+        script.summary.status,
+        script.summary.label,
+        script.summary.cost.net_credits,
+    )
 
 
 def test_a_success_before_the_cancel_is_not_refunded() -> None:
@@ -99,7 +105,9 @@ def test_a_retry_that_waits_for_its_time_is_simply_dropped() -> None:
     script.fail("a")
     decision = script.cancel()
 
-    assert ["cancel_requested", "steps_cancelled", "refunded", "run_cancelled"] == [e.TYPE for e in decision.events]
+    assert ["cancel_requested", "steps_cancelled", "refunded", "run_cancelled"] == [
+        e.TYPE for e in decision.events
+    ]
     assert [("cancelled", False)] == [(c.disposition, c.expect_receipt) for c in decision.closings]
     assert decision.scopes_released and decision.hold_released
     assert () == decision.timers == decision.withdrawn
@@ -127,14 +135,22 @@ def test_a_retry_whose_time_has_come_is_withdrawn() -> None:
         (Unknown(evidence="e"), 0, "unknown"),
     ],
 )
-def test_the_providers_answer_to_a_cancel_decides_the_refund(outcome: Outcome, refund: int, words: str) -> None:
+def test_the_providers_answer_to_a_cancel_decides_the_refund(
+    outcome: Outcome, refund: int, words: str
+) -> None:
     script = started(bound(one(), cancellable=True))
     script.submit("a", "job-1")
     poll = script.row("a")
     decision = script.cancel()
     (row,) = decision.effects
-    assert ("cancel", b'{"external_ref":"job-1"}', script.now + timedelta(minutes=10)) == (row.kind, row.input, row.deadline)
-    assert [(poll.id, "cancelled", False)] == [(c.id, c.disposition, c.expect_receipt) for c in decision.closings]
+    assert ("cancel", b'{"external_ref":"job-1"}', script.now + timedelta(minutes=10)) == (
+        row.kind,
+        row.input,
+        row.deadline,
+    )
+    assert [(poll.id, "cancelled", False)] == [
+        (c.id, c.disposition, c.expect_receipt) for c in decision.closings
+    ]
 
     decision = script.report("a", outcome)
 
@@ -252,7 +268,9 @@ def test_what_comes_after_the_settlement_changes_no_price() -> None:
     script.fire("settlement")
     before = script.state.revision
     decision = script.tell(
-        OutcomeReported(effect_id=call.id, step="a", attempt=1, kind="execute", outcome=Succeeded(provider_cost=9))
+        OutcomeReported(
+            effect_id=call.id, step="a", attempt=1, kind="execute", outcome=Succeeded(provider_cost=9)
+        )
     )
 
     assert ("run_ended", before) == (decision.ignored.reason, script.state.revision)
@@ -352,9 +370,18 @@ def test_a_run_that_misses_its_deadline_fails_like_a_step() -> None:
     decision = script.fire("run_deadline")
 
     (event,) = decision.events
-    assert ("step_failed", "voice", "timeout", "infrastructure") == (event.TYPE, event.step, event.error_class, event.origin)
+    assert ("step_failed", "voice", "timeout", "infrastructure") == (
+        event.TYPE,
+        event.step,
+        event.error_class,
+        event.origin,
+    )
     script.succeed("voice")
-    assert ("failed", "voice", 6) == (script.summary.status, script.summary.failure.step, script.state.refunded)
+    assert ("failed", "voice", 6) == (
+        script.summary.status,
+        script.summary.failure.step,
+        script.state.refunded,
+    )
     assert "the run did not finish in 60 s" == script.summary.failure.message
     assert "failed" == script.status("voice")
 

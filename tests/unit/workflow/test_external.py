@@ -31,7 +31,13 @@ def test_a_submitted_request_is_polled_later_and_has_its_time() -> None:
     decision = script.submit("a", "job-1", poll_after_seconds=10, external_seconds_max=100)
 
     (row,) = decision.effects
-    assert ("poll", 1, 1, "a@1", b'{"external_ref":"job-1"}') == (row.kind, row.attempt, row.ordinal, row.activity, row.input)
+    assert ("poll", 1, 1, "a@1", b'{"external_ref":"job-1"}') == (
+        row.kind,
+        row.attempt,
+        row.ordinal,
+        row.activity,
+        row.input,
+    )
     assert script.now + timedelta(seconds=10) == row.not_before
     assert script.now + timedelta(seconds=100) == row.deadline
     assert "waiting_external" == script.status("a")
@@ -68,7 +74,10 @@ def test_a_poll_that_finds_a_failed_request_fails_the_attempt() -> None:
 
 @pytest.mark.parametrize(
     "outcome",
-    [Failed(error_class="transient", message="no route", origin="infrastructure"), Unknown(evidence="cut off")],
+    [
+        Failed(error_class="transient", message="no route", origin="infrastructure"),
+        Unknown(evidence="cut off"),
+    ],
 )
 def test_a_poll_that_itself_failed_costs_no_attempt(outcome: object) -> None:
     script = waiting()

@@ -43,7 +43,9 @@ def test_a_float_has_no_fingerprint() -> None:
         (one().step("b", activity="b@1", price=2), "/plan/steps/1", "the price rises from 5 to 7 credits"),
     ],
 )
-def test_drift_names_the_first_field_and_what_it_does_to_the_price(new: object, field: str, effect: str) -> None:
+def test_drift_names_the_first_field_and_what_it_does_to_the_price(
+    new: object, field: str, effect: str
+) -> None:
     assert (field, effect) == explain_drift(one(), new)
 
 

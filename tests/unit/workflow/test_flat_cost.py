@@ -55,7 +55,9 @@ def report(state: RunState, step: str, outcome: Any) -> OutcomeReported:
     found = state.step_of(step)
     assert found is not None and found.effect is not None
     effect = state.open[found.effect]
-    return OutcomeReported(effect_id=found.effect, step=step, attempt=found.attempt, kind=effect.kind, outcome=outcome)
+    return OutcomeReported(
+        effect_id=found.effect, step=step, attempt=found.attempt, kind=effect.kind, outcome=outcome
+    )
 
 
 def work(action: Callable[[], object]) -> tuple[int, int]:

@@ -23,7 +23,12 @@ def test_acceptance_charge_and_first_effects_are_one_decision() -> None:
     assert ["run_accepted", "charged", "steps_scheduled"] == script.events
     assert ["scene:1", "scene:2", "scene:3", "voice"] == [row.step for row in decision.effects]
     (entry,) = decision.ledger
-    assert (f"charge:{RUN}", "acme", CREDITS_ESCROW, 16) == (entry.key, entry.debit, entry.credit, entry.amount)
+    assert (f"charge:{RUN}", "acme", CREDITS_ESCROW, 16) == (
+        entry.key,
+        entry.debit,
+        entry.credit,
+        entry.amount,
+    )
     assert "running" == decision.command_status
 
 
@@ -57,7 +62,14 @@ def test_a_run_is_opened_once() -> None:
 
 def test_an_effect_carries_what_a_worker_needs() -> None:
     script = Script(
-        Plan().step("a", activity="make@2", input={"z": 1, "b": [True, None]}, timeout_seconds=90, pool="gpu", priority=3)
+        Plan().step(
+            "a",
+            activity="make@2",
+            input={"z": 1, "b": [True, None]},
+            timeout_seconds=90,
+            pool="gpu",
+            priority=3,
+        )
     )
     (row,) = script.accept().effects
 
@@ -79,7 +91,10 @@ def test_the_event_of_a_schedule_names_effect_and_input_digest() -> None:
     decision = script.accept()
     (item,) = decision.events[-1].steps
 
-    assert (decision.effects[0].id, hashlib.sha256(b'{"x":1}').hexdigest()) == (item.effect_id, item.input_digest)
+    assert (decision.effects[0].id, hashlib.sha256(b'{"x":1}').hexdigest()) == (
+        item.effect_id,
+        item.input_digest,
+    )
 
 
 @promise("H11", "H12")
@@ -103,7 +118,11 @@ def test_references_are_resolved_from_recorded_results_in_plan_order() -> None:
     script = Script(
         Plan()
         .fan_out("parts", [3, 1, 2], lambda n, i: Step(f"p:{i}", activity="p@1"))
-        .step("sum", activity="s@1", input={"all": [ref(group("parts"), "/result/n")], "first": ref("p:1", "/result")})
+        .step(
+            "sum",
+            activity="s@1",
+            input={"all": [ref(group("parts"), "/result/n")], "first": ref("p:1", "/result")},
+        )
     )
     script.accept()
     for key, number in (("p:3", 2), ("p:1", 3), ("p:2", 1)):

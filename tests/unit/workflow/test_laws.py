@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from kit.plans import FAST, film, one
 from kit.promises import promise
+from longtake.contracts.events import EVENT_TYPES, RunFailed
 from longtake.contracts.outcomes import (
     Artifact,
     Cancelled,
@@ -42,12 +43,13 @@ from longtake.contracts.signals import (
 from longtake.contracts.upcasters import decode_event, encode_event
 from longtake.workflow import state as state_module
 from longtake.workflow.actions import available_actions
-from longtake.workflow.decision import Decision
+from longtake.workflow.decision import Decision, Ignored
 from longtake.workflow.plan import Plan, Retry, Step, group, ref
 from longtake.workflow.projection import run_row, step_row
 from longtake.workflow.reducer import decide
 from longtake.workflow.script import LawBroken, Script, artifacts
 from longtake.workflow.state import dump, fold
+from longtake.workflow.summary import summarize
 
 OUTCOMES = st.sampled_from(
     [
@@ -127,7 +129,9 @@ class World:
         if isinstance(outcome, Succeeded) and self.draw(st.integers(0, 9)):
             expected = self.script.state.plan_of(row.step).artifacts
             outcome = Succeeded(result={"url": "u"}, artifacts=artifacts(expected))
-        return OutcomeReported(effect_id=row.id, step=row.step, attempt=row.attempt, kind=row.kind, outcome=outcome)
+        return OutcomeReported(
+            effect_id=row.id, step=row.step, attempt=row.attempt, kind=row.kind, outcome=outcome
+        )
 
     def _late(self) -> Signal:
         return self._answer(late=True)
@@ -297,14 +301,16 @@ def test_a_run_whose_workers_answer_always_ends_or_asks(data: st.DataObject) -> 
         row = next(iter(script.rows.values()))
         outcome = data.draw(OUTCOMES.filter(lambda item: not isinstance(item, Pending)))
         if isinstance(outcome, Succeeded):
-            outcome = Succeeded(result={"url": "u"}, artifacts=artifacts(script.state.plan_of(row.step).artifacts))
+            outcome = Succeeded(
+                result={"url": "u"}, artifacts=artifacts(script.state.plan_of(row.step).artifacts)
+            )
         script.wait(1).report(row.step, outcome)
     else:
         pytest.fail("the run is still at work after 300 answers")
     assert script.state.terminal or script.state.blockers
 
 
-def test_the_laws_see_a_state_that_its_history_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_laws_see_a_state_that_its_history_does_not_leave() -> None:
     """The check of checks: a fold that forgets something is caught."""
     script = Script(one())
     script.accept()
@@ -345,10 +351,18 @@ def test_the_laws_see_an_ignored_fact_with_events() -> None:
     decision = script.accept()
     script.all_rows.clear()
     script.history.clear()
-    from longtake.workflow.decision import Ignored
-
     with pytest.raises(LawBroken, match="ignored fact"):
         script._keep(msgspec.structs.replace(decision, ignored=Ignored(reason="x")))
+
+
+def test_a_history_of_older_rules_folds_all_the_same() -> None:
+    """A failure without a failed step before it is nothing that is decided today, and yet it can be read."""
+    script = Script(one())
+    script.accept()
+    failed = RunFailed(error_class="timeout", origin="infrastructure", message="older rules")
+    state = fold(script.state.run_id, "t", script.plan, [*script.history, (failed, script.now)])
+
+    assert ("failed", "older rules") == (state.ended, summarize(state, now=script.now).failure.message)
 
 
 def test_a_script_asked_for_an_unknown_step_says_so() -> None:
@@ -357,7 +371,5 @@ def test_a_script_asked_for_an_unknown_step_says_so() -> None:
 
 
 def test_artifacts_and_handlers_cover_every_event() -> None:
-    from longtake.contracts.events import EVENT_TYPES
-
     assert set(EVENT_TYPES) == set(state_module._HANDLERS)
     assert isinstance(artifacts(one(artifacts=["c"]).steps[0].artifacts)[0], Artifact)

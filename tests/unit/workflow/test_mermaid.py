@@ -42,6 +42,10 @@ def test_a_title_cannot_break_out_of_its_box() -> None:
 
 
 def test_waiting_for_an_empty_group_draws_no_edge() -> None:
-    plan = Plan().fan_out("none", [], lambda _, i: Step("x")).step("a", activity="a@1", depends_on=[group("none")])
+    plan = (
+        Plan()
+        .fan_out("none", [], lambda _, i: Step("x"))
+        .step("a", activity="a@1", depends_on=[group("none")])
+    )
 
     assert "-->" not in mermaid(plan, {})

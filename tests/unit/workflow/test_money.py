@@ -7,8 +7,8 @@ from kit.promises import promise
 from longtake.contracts.signals import CancelRun
 from longtake.workflow import money
 from longtake.workflow.decision import CREDITS_ESCROW
-from longtake.workflow.ending import settle_when_known
 from longtake.workflow.draft import Draft
+from longtake.workflow.ending import settle_when_known
 from longtake.workflow.plan import Plan
 from longtake.workflow.reducer import accept, decide
 from longtake.workflow.script import FACTS, START, Script

@@ -77,12 +77,17 @@ def test_a_document_reads_back_as_the_same_plan() -> None:
     assert plan_document(plan) == plan_document(read_plan(plan_document(plan)))
 
 
-@pytest.mark.parametrize("document", [b"", b"{", b'{"steps":[{"key":1}]}', b'{"steps":[],"stepz":[]}', b"\xff"])
+@pytest.mark.parametrize(
+    "document", [b"", b"{", b'{"steps":[{"key":1}]}', b'{"steps":[],"stepz":[]}', b"\xff"]
+)
 def test_what_is_no_plan_document_is_refused(document: bytes) -> None:
     with pytest.raises(InvalidPlan, match="no plan|not a plan") as caught:
         read_plan(document)
 
-    assert ("", "store what plan_document() returned") == (caught.value.errors[0].pointer, caught.value.errors[0].remedy)
+    assert ("", "store what plan_document() returned") == (
+        caught.value.errors[0].pointer,
+        caught.value.errors[0].remedy,
+    )
 
 
 def test_the_quote_is_the_sum_of_prices_and_the_cap_defaults_to_it() -> None:
@@ -108,8 +113,10 @@ def test_compiling_finds_edges_barriers_and_what_is_wanted_of_a_result() -> None
 
 
 def test_a_dependency_that_is_also_referred_to_counts_once() -> None:
-    plan = Plan().step("a", activity="a@1").step(
-        "b", activity="b@1", depends_on=["a", "a"], input={"x": ref("a"), "y": ref("a", "/result")}
+    plan = (
+        Plan()
+        .step("a", activity="a@1")
+        .step("b", activity="b@1", depends_on=["a", "a"], input={"x": ref("a"), "y": ref("a", "/result")})
     )
 
     assert (0, 1) == compile_plan(plan).unmet

@@ -6,7 +6,15 @@ import pytest
 
 from kit.plans import film, free, one
 from kit.promises import promise
-from longtake.contracts.outcomes import RETRYABLE, Artifact, Cancelled, Failed, NotFound, Pending, Succeeded, Throttled
+from longtake.contracts.outcomes import (
+    RETRYABLE,
+    Cancelled,
+    Failed,
+    NotFound,
+    Pending,
+    Succeeded,
+    Throttled,
+)
 from longtake.contracts.signals import OutcomeReported
 from longtake.workflow.plan import Plan, ref
 from longtake.workflow.retry import delay_ms
@@ -89,7 +97,12 @@ def test_a_paid_step_without_tries_left_waits_for_a_person() -> None:
     assert ("blocked_deadline", script.now + timedelta(days=7)) == (timer.key, timer.due_at)
     summary = script.summary
     (blocker,) = summary.blockers
-    assert ("blocked", "retries_exhausted", "a", 3) == (summary.status, blocker.type, blocker.step, blocker.attempt)
+    assert ("blocked", "retries_exhausted", "a", 3) == (
+        summary.status,
+        blocker.type,
+        blocker.step,
+        blocker.attempt,
+    )
     assert ("cancel_generation", "retry_generation") == summary.available_actions
     assert summary.timing.poll_after_ms is None
     assert 0 == script.state.refunded
@@ -107,9 +120,16 @@ def test_a_plan_may_say_fail_for_a_paid_step_and_the_price_goes_back_whole() -> 
     script = started(one(on_exhausted="fail"))
     decision = script.fail("a", "auth")
 
-    assert ["attempt_failed", "step_failed", "refunded", "run_failed"] == [event.TYPE for event in decision.events]
+    assert ["attempt_failed", "step_failed", "refunded", "run_failed"] == [
+        event.TYPE for event in decision.events
+    ]
     (entry,) = decision.ledger
-    assert (f"refund:{RUN}", "system:escrow", "acme", 5) == (entry.key, entry.debit, entry.credit, entry.amount)
+    assert (f"refund:{RUN}", "system:escrow", "acme", 5) == (
+        entry.key,
+        entry.debit,
+        entry.credit,
+        entry.amount,
+    )
 
 
 def test_a_plan_may_say_block_for_a_free_step() -> None:
@@ -155,8 +175,14 @@ def test_lost_execution_and_bad_content_are_told_apart(
     ("outcome", "message"),
     [
         (Succeeded(), "the artifact clip (video) is missing"),
-        (Succeeded(artifacts=artifacts([ExpectedArtifact("clip", "image")])), "is image, the plan expects video"),
-        (Succeeded(artifacts=artifacts([ExpectedArtifact("clip", "video")], size=0)), "the artifact clip is empty"),
+        (
+            Succeeded(artifacts=artifacts([ExpectedArtifact("clip", "image")])),
+            "is image, the plan expects video",
+        ),
+        (
+            Succeeded(artifacts=artifacts([ExpectedArtifact("clip", "video")], size=0)),
+            "the artifact clip is empty",
+        ),
     ],
 )
 def test_a_success_without_its_artifacts_is_a_failed_attempt(outcome: Succeeded, message: str) -> None:
@@ -171,7 +197,11 @@ def test_a_success_without_its_artifacts_is_a_failed_attempt(outcome: Succeeded,
 
 @pytest.mark.parametrize(
     ("result", "message"),
-    [({}, "lacks /result/url"), ({"url": 0.5}, "cannot be passed on"), ({"url": {"x": [0.5]}}, "/result/url/x/0")],
+    [
+        ({}, "lacks /result/url"),
+        ({"url": 0.5}, "cannot be passed on"),
+        ({"url": {"x": [0.5]}}, "/result/url/x/0"),
+    ],
 )
 def test_a_result_that_another_step_could_not_use_is_a_failed_attempt(result: dict, message: str) -> None:
     script = started(one().step("b", activity="b@1", input={"u": ref("a", "/result/url")}))

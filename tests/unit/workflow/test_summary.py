@@ -110,7 +110,11 @@ def test_the_label_of_a_completed_run() -> None:
     script = started()
     script.succeed("a")
 
-    assert ("Completed", "main", None) == (script.summary.label, script.summary.phase, script.summary.current_step)
+    assert ("Completed", "main", None) == (
+        script.summary.label,
+        script.summary.phase,
+        script.summary.current_step,
+    )
 
 
 def test_a_step_without_a_label_is_called_by_its_key() -> None:
@@ -140,7 +144,10 @@ def test_the_money_sentence_of_a_failure() -> None:
 
     script = started()
     script.fail("a", "auth")
-    assert "5 credits were charged, none were given back while the outcome is open." == script.summary.failure.money
+    assert (
+        "5 credits were charged, none were given back while the outcome is open."
+        == script.summary.failure.money
+    )
 
 
 def test_a_cancelled_run_has_not_failed() -> None:

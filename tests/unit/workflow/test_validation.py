@@ -36,7 +36,9 @@ def a(key: str = "x", **fields: object) -> Plan:
 
 
 def test_a_good_plan_has_no_faults() -> None:
-    known = {f"{name}@1": ActivityFacts(name=name, version=1) for name in ("scene", "voice", "render", "verify")}
+    known = {
+        f"{name}@1": ActivityFacts(name=name, version=1) for name in ("scene", "voice", "render", "verify")
+    }
 
     assert validate(film(30), known) is None
 
@@ -45,26 +47,86 @@ ONE_FAULT = [
     ("empty", Plan(), "/steps", "no steps", "at least one"),
     ("duplicate", a().step("x", activity="a@1"), "/steps/1/key", "also that of step 0", "key of its own"),
     ("missing step", a(depends_on=["y"]), "/steps/0/depends_on/0", "no step 'y'", "add that step"),
-    ("missing group", a(depends_on=[group("g")]), "/steps/0/depends_on/0", "no group 'g'", "fan out that group"),
+    (
+        "missing group",
+        a(depends_on=[group("g")]),
+        "/steps/0/depends_on/0",
+        "no group 'g'",
+        "fan out that group",
+    ),
     ("ref to no step", a(input={"u": [ref("y")]}), "/steps/0/input/u/0", "no step: 'y'", "step of this plan"),
-    ("ref to no group", a(input={"u": ref(group("g"))}), "/steps/0/input/u", "no group: 'g'", "group of this plan"),
-    ("pointer", a().step("y", activity="a@1", input={"u": ref("x", "result")}), "/steps/1/input/u", "no JSON pointer", "begin it"),
-    ("pointer escape", a().step("y", activity="a@1", input={"u": ref("x", "/~2")}), "/steps/1/input/u", "no JSON pointer", "~0"),
+    (
+        "ref to no group",
+        a(input={"u": ref(group("g"))}),
+        "/steps/0/input/u",
+        "no group: 'g'",
+        "group of this plan",
+    ),
+    (
+        "pointer",
+        a().step("y", activity="a@1", input={"u": ref("x", "result")}),
+        "/steps/1/input/u",
+        "no JSON pointer",
+        "begin it",
+    ),
+    (
+        "pointer escape",
+        a().step("y", activity="a@1", input={"u": ref("x", "/~2")}),
+        "/steps/1/input/u",
+        "no JSON pointer",
+        "~0",
+    ),
     ("bad ref", a(input={"u": {"$ref": "x"}}), "/steps/0/input/u", "an object under it", "ref()"),
-    ("ref and more", a(input={"u": {"$ref": {"step": "x"}, "z": 1}}), "/steps/0/input/u", "nothing else", "ref()"),
-    ("ref to both", a(input={"u": {"$ref": {"step": "x", "group": "g"}}}), "/steps/0/input/u", "either a step or", "ref()"),
-    ("ref with more", a(input={"u": {"$ref": {"step": "x", "n": 1}}}), "/steps/0/input/u", "either a step or", "ref()"),
+    (
+        "ref and more",
+        a(input={"u": {"$ref": {"step": "x"}, "z": 1}}),
+        "/steps/0/input/u",
+        "nothing else",
+        "ref()",
+    ),
+    (
+        "ref to both",
+        a(input={"u": {"$ref": {"step": "x", "group": "g"}}}),
+        "/steps/0/input/u",
+        "either a step or",
+        "ref()",
+    ),
+    (
+        "ref with more",
+        a(input={"u": {"$ref": {"step": "x", "n": 1}}}),
+        "/steps/0/input/u",
+        "either a step or",
+        "ref()",
+    ),
     ("ref with number", a(input={"u": {"$ref": {"step": 4}}}), "/steps/0/input/u", "are texts", "ref()"),
     ("self", a(depends_on=["x"]), "/steps/0/depends_on", "x -> x", "break the circle"),
     ("self by ref", a(input={"u": ref("x")}), "/steps/0/depends_on", "x -> x", "break the circle"),
     ("own group", a(depends_on=[group("g")], group="g"), "/steps/0/depends_on", "x -> x", "break the circle"),
-    ("cycle", a(depends_on=["y"]).step("y", activity="a@1", depends_on=["x"]), "/steps/0/depends_on", "x -> y -> x", "break"),
+    (
+        "cycle",
+        a(depends_on=["y"]).step("y", activity="a@1", depends_on=["x"]),
+        "/steps/0/depends_on",
+        "x -> y -> x",
+        "break",
+    ),
     ("unknown activity", a(activity="b@1"), "/steps/0/activity", "the activity 'b@1' is not", "register it"),
-    ("unknown version", a(activity="gift@1"), "/steps/0/activity", "the version 'gift@1' is not", "versions 2"),
+    (
+        "unknown version",
+        a(activity="gift@1"),
+        "/steps/0/activity",
+        "the version 'gift@1' is not",
+        "versions 2",
+    ),
     ("no version", a(activity="a"), "/steps/0/activity", "no activity and version", "name@1"),
     ("version latest", a(activity="a@latest"), "/steps/0/activity", "no activity and version", "name@1"),
     ("unpriced", a(activity="paid@1"), "/steps/0/price", "has no price", "free of charge"),
-    ("no kind", a(artifacts=[ExpectedArtifact("clip")]), "/steps/0/artifacts/0", "has no kind", '"clip:video"'),
+    (
+        "no kind",
+        a(artifacts=[ExpectedArtifact("clip")]),
+        "/steps/0/artifacts/0",
+        "has no kind",
+        '"clip:video"',
+    ),
     ("no kind, short", a(artifacts=["clip:"]), "/steps/0/artifacts/0", "has no kind", '"clip:video"'),
     ("artifact twice", a(artifacts=["c:a", "c:b"]), "/steps/0/artifacts/1", "used twice", "once a step"),
     ("artifact name", a(artifacts=["a b:c"]), "/steps/0/artifacts/0", "odd", "letters"),
@@ -76,9 +138,27 @@ ONE_FAULT = [
     ("pool", a(pool="moon"), "/steps/0/pool", "nobody works in the pool 'moon'", "default, gpu"),
     ("float", a(input={"u": [0.5]}), "/steps/0/input/u/0", "float", "integer units"),
     ("not json", a(input={"u": object()}), "/steps/0/input", "not JSON", "plain JSON"),
-    ("model latest", a(input={"model": "latest"}), "/steps/0/input/model", "'latest' is another one", "fixed version"),
-    ("model -latest", a(input={"o": [{"video_model": "v:Latest"}]}), "/steps/0/input/o/0/video_model", "another one", "fixed"),
-    ("cap", a(price=5).__class__(cost_cap=4, steps=a(price=5).steps), "/cost_cap", "4 credits is below the quote of 5", "at least 5"),
+    (
+        "model latest",
+        a(input={"model": "latest"}),
+        "/steps/0/input/model",
+        "'latest' is another one",
+        "fixed version",
+    ),
+    (
+        "model -latest",
+        a(input={"o": [{"video_model": "v:Latest"}]}),
+        "/steps/0/input/o/0/video_model",
+        "another one",
+        "fixed",
+    ),
+    (
+        "cap",
+        a(price=5).__class__(cost_cap=4, steps=a(price=5).steps),
+        "/cost_cap",
+        "4 credits is below the quote of 5",
+        "at least 5",
+    ),
     ("parallel", Plan(max_parallel=0, steps=a().steps), "/max_parallel", "0 steps at once", "1 to 1000"),
     ("deadline", Plan(deadline_seconds=0, steps=a().steps), "/deadline_seconds", "0 seconds", "or none"),
     ("delivers", Plan(delivers="z", steps=a().steps), "/delivers", "no step 'z'", "delivers"),
@@ -90,15 +170,29 @@ ONE_FAULT = [
     ("external", a(external_seconds_max=0), "/steps/0/external_seconds_max", "out of bounds", "from 1"),
     ("priority", a(priority=101), "/steps/0/priority", "out of bounds", "from -100 to 100"),
     ("attempts", a(retry=Retry(max_attempts=0)), "/steps/0/retry/max_attempts", "0 is out", "from 1 to 100"),
-    ("first delay", a(retry=Retry(first_delay_ms=-1)), "/steps/0/retry/first_delay_ms", "-1 is out", "from 0"),
+    (
+        "first delay",
+        a(retry=Retry(first_delay_ms=-1)),
+        "/steps/0/retry/first_delay_ms",
+        "-1 is out",
+        "from 0",
+    ),
     ("factor", a(retry=Retry(factor=0)), "/steps/0/retry/factor", "0 is out", "from 1 to 10"),
-    ("delays", a(retry=Retry(first_delay_ms=9, delay_ms_max=8)), "/steps/0/retry/delay_ms_max", "8 is out", "from 9"),
+    (
+        "delays",
+        a(retry=Retry(first_delay_ms=9, delay_ms_max=8)),
+        "/steps/0/retry/delay_ms_max",
+        "8 is out",
+        "from 9",
+    ),
 ]
 
 
 @promise("H09", "H18")
 @pytest.mark.parametrize(("plan", "pointer", "message", "remedy"), [row[1:] for row in ONE_FAULT], ids=[row[0] for row in ONE_FAULT])  # fmt: skip
-def test_each_fault_names_its_place_and_its_remedy(plan: Plan, pointer: str, message: str, remedy: str) -> None:
+def test_each_fault_names_its_place_and_its_remedy(
+    plan: Plan, pointer: str, message: str, remedy: str
+) -> None:
     found = the_fault(plan)
 
     assert pointer == found[0]
@@ -173,7 +267,11 @@ def test_an_input_that_nests_too_deep_is_refused_at_its_place() -> None:
 
 
 def test_a_long_chain_and_a_long_circle_need_no_stack() -> None:
-    chain = Plan(steps=tuple(Step(f"s{n}", activity="a@1", depends_on=(f"s{n - 1}",) if n else ()) for n in range(5000)))
+    chain = Plan(
+        steps=tuple(
+            Step(f"s{n}", activity="a@1", depends_on=(f"s{n - 1}",) if n else ()) for n in range(5000)
+        )
+    )
     assert [] == faults(chain)
 
     circle = Plan(steps=(Step("s0", activity="a@1", depends_on=("s4999",)), *chain.steps[1:]))
