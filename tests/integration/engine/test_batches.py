@@ -8,7 +8,6 @@ import pytest
 from kit.hand_work import Bench
 from kit.promises import promise
 from kit.runtimes import fund, noop_app, runtime, start_run, summary_of
-
 from longtake.engine.deciding import commit_of
 
 API_ONLY = ("api",)
@@ -134,7 +133,8 @@ async def test_a_run_that_cannot_be_folded_is_set_aside_and_the_others_commit(da
             owner = await database.connect()
             await owner.execute("alter table longtake.events disable trigger events_append_only")
             await owner.execute(
-                "update longtake.events set type = 'from_the_future' where run_id = $1 and seq = 1", victim.run_id
+                "update longtake.events set type = 'from_the_future' where run_id = $1 and seq = 1",
+                victim.run_id,
             )
 
             outcome = await bench.decide([effect.id for effect in claimed])
