@@ -145,7 +145,8 @@ def test_chords_breathe_with_the_kick():
         before = high[int(3.6 * BEAT) : int(3.95 * BEAT)]
         return float(np.sqrt(np.mean(after**2) / np.mean(before**2)))
 
-    assert dip(Stroke("kick", 4.0, 1.0)) < 0.9 * dip()
+    # A soft stroke, so that it is not the saturation which pushes the chord down.
+    assert dip(Stroke("kick", 4.0, 0.1)) < 0.9 * dip()
 
 
 def test_it_is_in_tune():
