@@ -60,9 +60,10 @@ class DrawnLogo:
 
     def _uncovered(self, share: float) -> Image.Image:
         width, height = self.size
-        soft = max(2, width // 8)
-        edge = round((width + soft) * share)
-        ramp = Image.linear_gradient("L").rotate(90).resize((soft, height))
+        left, _, right, _ = self.whole().getbbox() or (0, 0, width, height)
+        soft = max(2, (right - left) // 8)
+        edge = left + round((right - left + soft) * share)
+        ramp = Image.linear_gradient("L").rotate(-90).resize((soft, height))
         mask = Image.new("L", self.size)
         mask.paste(255, (0, 0, max(0, edge - soft), height))
         mask.paste(ramp, (edge - soft, 0))
