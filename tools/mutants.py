@@ -214,16 +214,18 @@ def main(arguments: list[str]) -> int:
         print(f"name mutants by number, 1 to {len(MUTANTS)}; --list shows them", file=sys.stderr)
         return 2
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="longtake-mutants-") as directory:
-        with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-            unbroken = pool.submit(_tests_of, Path(directory) / "0", None)
-            verdicts = pool.map(lambda item: _judge(Path(directory) / str(item[0]), item[1]), mutants)
-            survivors = 0
-            for (number, mutant), (caught, words) in zip(mutants, verdicts, strict=True):
-                survivors += not caught
-                verdict = "caught  " if caught else "SURVIVED"
-                print(f"{number:3} {verdict} {mutant.file:16} {mutant.promise}\n      {words}", flush=True)
-            red = unbroken.result()
+    with (
+        tempfile.TemporaryDirectory(prefix="longtake-mutants-") as directory,
+        concurrent.futures.ThreadPoolExecutor(WORKERS) as pool,
+    ):
+        unbroken = pool.submit(_tests_of, Path(directory) / "0", None)
+        verdicts = pool.map(lambda item: _judge(Path(directory) / str(item[0]), item[1]), mutants)
+        survivors = 0
+        for (number, mutant), (caught, words) in zip(mutants, verdicts, strict=True):
+            survivors += not caught
+            verdict = "caught  " if caught else "SURVIVED"
+            print(f"{number:3} {verdict} {mutant.file:16} {mutant.promise}\n      {words}", flush=True)
+        red = unbroken.result()
     if red is not None:
         print(f"the tests are red without any mutant, so nothing was shown: {red}", file=sys.stderr)
         return 1

@@ -90,10 +90,9 @@ class Draft:
         """Everything that was decided."""
         state = self.state
         money.check(state)
-        opened = [
-            (effect_id, item) for effect_id, item in state.open.items() if effect_id not in self._before
-        ]
-        opened.sort(key=lambda pair: pair[1].step)
+        opened = [(effect_id, item) for effect_id, item in state.open.items() if effect_id not in self._before]
+        if len(opened) > 1:
+            opened.sort(key=lambda pair: pair[1].step)
         for effect_id in self._before:
             if effect_id not in state.open and effect_id not in self._closings:
                 self.close(effect_id, "cancelled", expect_receipt=False)

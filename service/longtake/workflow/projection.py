@@ -91,7 +91,7 @@ def step_row(state: RunState, key: str) -> StepRow:
         error_class=step.error_class,
         error_message=step.error_message,
         provider_cost=step.provider_cost,
-        artifacts=tuple(artifact.name for artifact in step.artifacts),
+        artifacts=step.artifacts,
         started_at=step.started_at,
         updated_seq=step.updated_seq,
     )

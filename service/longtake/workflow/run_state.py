@@ -13,7 +13,7 @@ import msgspec
 from longtake.contracts.codec import canonical
 from longtake.contracts.effects import EffectKind
 from longtake.contracts.events import Origin
-from longtake.contracts.outcomes import Artifact, ErrorClass
+from longtake.contracts.outcomes import ErrorClass
 from longtake.contracts.summary import Action, Blocker
 from longtake.workflow.plan import CompiledPlan, Plan, compile_plan
 from longtake.workflow.step import Step
@@ -60,7 +60,8 @@ class StepState(msgspec.Struct, kw_only=True):
     error_origin: Origin | None = None
     error_message: str | None = None
     provider_cost: int | None = None
-    artifacts: tuple[Artifact, ...] = ()
+    artifacts: tuple[str, ...] = ()
+    """Names only: the rest lies in the projection (P17)."""
     started_at: datetime | None = None
     updated_seq: int = 0
     late: str | None = None

@@ -107,8 +107,9 @@ def fault_of(state: RunState, key: str, outcome: Succeeded) -> str | None:
     for artifact in outcome.artifacts:
         if artifact.bytes <= 0:
             return f"the artifact {artifact.name} is empty"
-    document = step_document(outcome.result, outcome.artifacts, outcome.external_ref)
-    for pointer in state.plan.wanted[position]:
+    wanted = state.plan.wanted[position]
+    document = step_document(outcome.result, outcome.artifacts, outcome.external_ref) if wanted else None
+    for pointer in wanted:
         try:
             canonical(walk_pointer(document, pointer))
         except KeyError:

@@ -197,7 +197,7 @@ def _step_succeeded(state: RunState, event: events.StepSucceeded, at: datetime) 
     pay(step, event.provider_cost)
     unblock(state, event.step)
     step.external_ref = event.external_ref or step.external_ref
-    step.artifacts = event.artifacts
+    step.artifacts = tuple(artifact.name for artifact in event.artifacts)
     step.error_class = step.error_origin = step.error_message = None
     if step.readers:
         document = step_document(event.result, event.artifacts, step.external_ref)

@@ -237,7 +237,7 @@ def advertised_is_accepted(script: Script) -> None:
         assert accepted == (action in script.summary.available_actions)
 
 
-@promise("H59", "H76", "H26")
+@promise("H36", "H59", "H76")
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_laws_hold_for_any_sequence_of_facts(data: st.DataObject) -> None:
@@ -250,11 +250,14 @@ def test_laws_hold_for_any_sequence_of_facts(data: st.DataObject) -> None:
         signal = world.signal()
         was_ended = script.state.ended
         before = script.state.revision
+        stale = (
+            isinstance(signal, OutcomeReported) and signal.attempt < script.state.step_of(signal.step).attempt
+        )
         decision = script.tell(signal)
         world.told.append(signal)
 
         hold_laws(script, decision, was_ended)
-        if decision.ignored or decision.refusal:
+        if decision.ignored or decision.refusal or stale:
             assert before == script.state.revision
         for key in decision.touched:
             rows[key] = step_row(script.state, key)
