@@ -16,6 +16,7 @@ import asyncpg
 import structlog
 
 from longtake import resources
+from longtake.api import ApiContext, ApiServer, build_asgi
 from longtake.contracts.effects import ClaimedEffect
 from longtake.contracts.ids import callback_token_for
 from longtake.engine.admission import Admission
@@ -110,6 +111,7 @@ class Runtime:
         self._pools: list[asyncpg.Pool] = []
         self._services: list[Service] = []
         self._started = False
+        self.api_server: ApiServer | None = None
 
     async def start(self) -> None:
         """Connect, check the store's name, and start every role."""
@@ -119,6 +121,8 @@ class Runtime:
             await self._build()
             await start_all(self._services)
         except BaseException:
+            if self.api_server is not None:
+                await self.api_server.stop()
             await self._close_pools()
             raise
         self._started = True
@@ -218,6 +222,9 @@ class Runtime:
             await checks.deploy(self.app.application)
             self._services.append(PlanCheck(checks, self.app, self.hints, self.doorbell))
             self._services += self.app.services
+        if self.api_server is not None:
+            # Last to begin and first to end: whoever is answered finds all the rest at work.
+            self._services.append(self.api_server)
 
     async def _build_api(self, epoch: int) -> None:
         pool = await self._pool("api")
@@ -235,6 +242,23 @@ class Runtime:
             PostgresInboxStore(pool), self.hints, secret=self.secret, verifiers=self.app.verifiers
         )
         self._services.append(Intake(self.admission, self.transport, self.sweep))
+        context = ApiContext(
+            admission=self.admission,
+            inbox=self.inbox,
+            reads=self.reads,
+            keys=self.keys,
+            objects=self.objects,
+            store_epoch=epoch,
+            cursor_secret=self.secret,
+            hosts=self.settings.hosts,
+            transport_linked=lambda: self.transport.connection.is_linked,
+        )
+        self.api_server = ApiServer(
+            host=self.settings.host, port=self.settings.port, stopping=context.stopping
+        )
+        self.api_server.app = build_asgi(context)
+        if not self.settings.public_url:
+            self.public_url = self.api_server.url
 
     async def _build_worker(self, epoch: int) -> None:
         assert self.app is not None, "checked by the constructor"

@@ -1,20 +1,19 @@
 """Whole processes of longtake inside a test: all roles over the test's own database and broker."""
 
-from collections.abc import AsyncIterator
 import uuid
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
+from kit.probe import eventually
 from longtake import App, Plan
 from longtake.bootstrap import Addresses, Runtime
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
 from longtake.contracts.summary import TERMINAL
 from longtake.settings import ROLES, Settings
-
-from kit.probe import eventually
 
 PRINCIPAL = Principal(tenant="acme", actor="tester")
 FUNDS = 1_000_000
@@ -43,17 +42,26 @@ def noop_app() -> App:
 def settings_for(tmp_path: Path, **changes: object) -> Settings:
     """Settings with times that suit a test: leases of two seconds, hints lost after half a second."""
     values = {"data_dir": tmp_path, "lease_seconds": 2, "heartbeat_seconds": 0.5, "grace_seconds": 0.5,
-              "idle_seconds": 2.0, "stop_seconds": 1.0}  # fmt: skip
+              "idle_seconds": 2.0, "stop_seconds": 1.0, "port": 0}  # fmt: skip
     return Settings(**{**values, **changes})  # type: ignore[arg-type]
 
 
 @asynccontextmanager
 async def runtime(
-    database, broker, tmp_path: Path, app: App | None, *, roles=ROLES, sole_owner: bool = False, **changes: object
+    database,
+    broker,
+    tmp_path: Path,
+    app: App | None,
+    *,
+    roles=ROLES,
+    sole_owner: bool = False,
+    **changes: object,
 ) -> AsyncIterator[Runtime]:  # type: ignore[no-untyped-def]
     """Run the roles until the block ends."""
     addresses = Addresses(database.connect_kwargs, broker.url, broker.token)
-    process = Runtime(settings_for(tmp_path, **changes), addresses, roles=roles, app=app, sole_owner=sole_owner)
+    process = Runtime(
+        settings_for(tmp_path, **changes), addresses, roles=roles, app=app, sole_owner=sole_owner
+    )
     await process.start()
     try:
         yield process
@@ -66,10 +74,15 @@ async def fund(process: Runtime, credits: int = FUNDS) -> None:
     await process.keys.fund(tenant=PRINCIPAL.tenant, account="main", credits=credits)
 
 
-async def start_run(process: Runtime, id_: str, workflow: str = "noop@1", input_: dict | None = None) -> Receipt:
+async def start_run(
+    process: Runtime, id_: str, workflow: str = "noop@1", input_: dict | None = None
+) -> Receipt:
     """Admit a generation command the way the API does."""
     command = Command(
-        kind="generation", project="p1", payload={"workflow": workflow, "input": input_ or {}}, client_command_id=id_
+        kind="generation",
+        project="p1",
+        payload={"workflow": workflow, "input": input_ or {}},
+        client_command_id=id_,
     )
     answer = await process.admission.admit(PRINCIPAL, command, channel="local", traceparent=None)
     return answer.receipt

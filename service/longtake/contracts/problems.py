@@ -11,6 +11,7 @@ PROBLEM_BASE = "https://longtake.dev/problems/"
 CATALOGUE: dict[str, tuple[str, int]] = {
     "malformed": ("The body is not readable", 400),
     "idempotency-key-missing": ("A command needs an idempotency key", 400),
+    "invalid-parameter": ("A parameter of the request is not valid", 400),
     "bad-cursor": ("The cursor belongs to another query", 400),
     "unauthenticated": ("No valid key was sent", 401),
     "bad-signature": ("The signature does not verify", 401),

@@ -4,6 +4,7 @@ Spans (one short span per hop; a hop that carries somebody's trace across a queu
 
 | span                  | kind     | made by    | parent or link                                     |
 | --------------------- | -------- | ---------- | -------------------------------------------------- |
+| `METHOD route`        | server   | API        | child of the caller's `traceparent`                |
 | `command.admit`       | server   | admission  | child of the caller's `traceparent`, HTTP or NATS  |
 | `dispatch.batch`      | internal | dispatcher | root                                               |
 | `run.decide`          | internal | dispatcher | child of the signal's trace, linked to the batch   |

@@ -99,6 +99,11 @@ class Span:
         if self._otel is not None:
             self._otel.set_attribute(name, value)
 
+    def rename(self, name: str) -> None:
+        """Give the hop the name that was not known when it began."""
+        if self._otel is not None:
+            self._otel.update_name(name)
+
     def fail(self, error_type: str) -> None:
         """Mark the hop as failed where no exception says so."""
         if self._otel is not None:
