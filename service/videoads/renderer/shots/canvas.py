@@ -190,6 +190,11 @@ class Canvas:
         """Round light."""
         self.light(disc, colour, x, y, diameter, diameter, depth=depth, strength=strength)
 
+    def ground(self, fill: Sprite, line: float, *, depth: float = 1.0) -> None:
+        """Fill what is below a level line; the line moves by parts of a pixel, so it never steps."""
+        left, _, right, _ = self.stage.span()
+        self.below([(left, line), (right, line)], fill, depth=depth)
+
     def polygon(
         self, points: list[Point], colour: Rgb | Stops, *, depth: float = 1.0, opacity: float = 1.0
     ) -> None:  # fmt: skip
@@ -236,7 +241,9 @@ class Canvas:
             return
         colour = fill.fill
         if isinstance(colour, Image.Image):
-            colour = colour.crop((0, 0, width, height - top))
+            colour = colour.crop((0, 0, width, min(colour.height, height - top)))
+            if colour.height < height - top:
+                colour = colour.resize((width, height - top), Image.Resampling.BILINEAR)
         else:
             colour = Image.new("RGB", (width, height - top), colour)
         mask = Image.new("L", (width, height - top), round(255 * opacity))

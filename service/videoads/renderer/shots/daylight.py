@@ -10,6 +10,7 @@ from videoads.renderer.shots.sprite import crisp_disc, gradient, soft_disc
 from videoads.renderer.shots.stage import Stage
 
 WHITE = (255, 255, 255)
+CLEAR_SKY = (38, 150, 245)
 CLOUDS = 5
 
 
@@ -18,7 +19,7 @@ class Daylight:
 
     def __init__(self, stage: Stage, horizon: float, salt: int) -> None:
         self.stage = stage
-        accent = stage.colour("accent")
+        accent = mix(stage.colour("accent"), CLEAR_SKY, 0.4)
         at = stage.place_in_backdrop(0, horizon)[1]
         pale = mix(accent, WHITE, 0.86)
         stops = [(0, mix(accent, WHITE, 0.3)), (at * 0.55, mix(accent, WHITE, 0.58)), (at, pale), (1, mix(pale, stage.colour("light"), 0.2))]  # fmt: skip

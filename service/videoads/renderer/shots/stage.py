@@ -10,7 +10,7 @@ import numpy as np
 
 from videoads.renderer.shots.colour import Rgb, mix, named_colours, recolour
 from videoads.renderer.shots.request import ShotRequest
-from videoads.renderer.shots.sprite import Sprite, drawing_source, sprite_from_svg
+from videoads.renderer.shots.sprite import Sprite, drawing_source, gradient, sprite_from_svg
 
 BOX_WIDTH, BOX_HEIGHT = 720, 1280
 OVERSAMPLE = 1.05
@@ -56,6 +56,12 @@ class Stage:
             BOX_WIDTH + self.left + MARGIN,
             BOX_HEIGHT + self.top + MARGIN,
         )
+
+    def ground(self, line: float, stops: list[tuple[float, Rgb]], seed: int) -> Sprite:
+        """A gradient as wide as the frame, deep enough to lie below the height `line` (see `Canvas.ground`)."""
+        deep = BOX_HEIGHT + self.top + 2 * MARGIN - line
+        picture = gradient(self.request.width, max(1, ceil(deep * self.scale)), stops, seed=seed)
+        return Sprite(picture, None, BOX_WIDTH, deep)
 
     def backdrop_pixels(self) -> tuple[int, int]:
         """Size of a picture that fills the span."""

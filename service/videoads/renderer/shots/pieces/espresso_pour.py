@@ -7,7 +7,7 @@ import numpy as np
 from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
 from videoads.renderer.shots.easing import between, clamp, depart, smooth, span
-from videoads.renderer.shots.sprite import blurred, crisp_disc, gradient, radial, soft_disc
+from videoads.renderer.shots.sprite import blurred, crisp_disc, radial, soft_disc
 from videoads.renderer.shots.stage import Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
@@ -29,10 +29,9 @@ class EspressoPour:
         room = [(0, mix(colour("accent"), colour("dark"), 0.34)), (0.5, mix(colour("accent"), colour("dark"), 0.66)),
                 (1.0, mix(colour("dark"), (10, 6, 4), 0.35))]  # fmt: skip
         self.room = radial(width, height, room, centre=stage.place_in_backdrop(470, 520), reach=0.68, seed=8)
-        edge = round(stage.place_in_backdrop(0, TABLE)[1] * height)
         wood = [(0, mix(colour("accent"), colour("dark"), 0.42)), (0.3, mix(colour("accent"), colour("dark"), 0.7)),
                 (1, mix(colour("dark"), (8, 5, 3), 0.3))]  # fmt: skip
-        self.room.paste(gradient(width, height - edge, wood, seed=9), (0, edge))
+        self.table = stage.ground(TABLE, wood, seed=9)
         self.back, self.front = (
             stage.svg("glass_back", size=GLASS_SIZE),
             stage.svg("glass_front", size=GLASS_SIZE),
@@ -60,6 +59,7 @@ class EspressoPour:
         """Room, bokeh, glass back, liquid, stream, glass front, spout, steam."""
         colour = self.stage.colour
         canvas.backdrop(self.room, depth=0.25)
+        canvas.ground(self.table, TABLE, depth=0.6)
         for x, y, size, hue, depth in self.lights:
             tint = colour("light", "accent", 0.25 + 0.6 * hue)
             wide = 60 + 130 * size

@@ -8,7 +8,7 @@ from videoads.renderer.shots.easing import arrive, between, overshoot, smooth, s
 from videoads.renderer.shots.falling import Body, pose, scatter
 from videoads.renderer.shots.moka import MokaPot
 from videoads.renderer.shots.product_card import ProductCard
-from videoads.renderer.shots.sprite import Turned, blurred, crisp_disc, gradient, radial, soft_disc
+from videoads.renderer.shots.sprite import Turned, blurred, crisp_disc, radial, soft_disc
 from videoads.renderer.shots.stage import Point, Stage
 from videoads.renderer.shots.steam import paint_steam
 
@@ -28,13 +28,11 @@ class EspressoProduct:
         wall = [(0, colour("light", "pale", 0.35)), (0.5, mix(colour("accent"), colour("light"), 0.38)),
                 (1.0, mix(colour("accent"), colour("dark"), 0.5))]  # fmt: skip
         self.wall = radial(width, height, wall, centre=stage.place_in_backdrop(250, 420), reach=0.72, seed=5)
-        edge = round(stage.place_in_backdrop(0, TABLE)[1] * height)
-        table = gradient(
-            width, height - edge,
+        self.table = stage.ground(
+            TABLE,
             [(0, mix(colour("accent"), colour("dark"), 0.34)), (0.25, mix(colour("accent"), colour("dark"), 0.52)),
              (1, colour("dark", "accent", 0.14))], seed=6,
         )  # fmt: skip
-        self.wall.paste(table, (0, edge))
         self.pot = MokaPot(stage)
         self.card = ProductCard(stage) if stage.request.product_picture else None
         beans = stage.svg("bean")
@@ -65,6 +63,7 @@ class EspressoProduct:
         """Wall, disc, far beans, pot, beans on the table, near beans."""
         colour = self.stage.colour
         canvas.backdrop(self.wall, depth=0.3)
+        canvas.ground(self.table, TABLE, depth=0.55)
         grown = overshoot(span(t, 0.0, 0.42), 0.9)
         disc = mix(colour("accent"), colour("dark"), 0.12)
         canvas.shade(

@@ -29,7 +29,10 @@ class LightProduct:
         at = stage.place_in_backdrop(0, FLOOR)[1]
         accent = stage.colour("accent")
         stops = [(0, night), (at * 0.7, mix(night, haze, 0.26)), (at - 0.004, mix(mix(night, haze, 0.34), accent, 0.06)),
-                 (at, mix(night, (0, 0, 0), 0.35)), (at + 0.1, mix(night, haze, 0.12)), (1, mix(night, (0, 0, 0), 0.5))]  # fmt: skip
+                 (1, mix(night, haze, 0.3))]  # fmt: skip
+        self.floor = stage.ground(FLOOR, [
+            (0, mix(night, (0, 0, 0), 0.35)), (0.3, mix(night, haze, 0.12)), (1, mix(night, (0, 0, 0), 0.5)),
+        ], seed=15)  # fmt: skip
         self.room = gradient(width, height, stops, seed=12)
         self.lamp = Lamp(stage, self.tones, 1.18)
         self.card = ProductCard(stage) if stage.request.product_picture else None
@@ -51,6 +54,7 @@ class LightProduct:
         lit = smooth(span(t, 0.4, 0.5)) * (0.94 + 0.06 * math.sin(seconds * 23))
         flash = pulse(span(t, 0.4, 0.56))
         canvas.backdrop(self.room, depth=0.25)
+        canvas.ground(self.floor, FLOOR, depth=0.5)
         self._tubes(canvas, t, seconds)
         canvas.light(
             soft_disc(1.5),
@@ -93,6 +97,8 @@ class LightProduct:
         grow = arrive(span(t, 0.0, 0.35))
         for x, top, high, pace in ((150.0, 210.0, 560.0, 2.0), (598.0, 300.0, 470.0, 2.7)):
             reach = high * grow
+            if reach < 4:
+                continue
             glow = 0.5 + 0.08 * math.sin(seconds * pace * 3)
             canvas.light(
                 soft_disc(1.5), accent, x, top + high / 2, 330, reach * 1.5, depth=0.45, strength=glow
