@@ -41,7 +41,7 @@ class Painter:
         self._contents: dict[str, bytes] = {}
         self._logos: dict[tuple[str, Box], DrawnLogo] = {}
         self._products: dict[tuple[str, Box], tuple[Image.Image, tuple[int, int, int, int]]] = {}
-        self._bands: dict[str, tuple[int, Image.Image]] = {}
+        self._bands: dict[str, Image.Image] = {}
         self._buttons: dict[int, Image.Image] = {}
         self._ground: CardGround | None = None
         palette = composition.palette
@@ -192,9 +192,22 @@ class Painter:
                 elif row < item.box.y:
                     mask.putpixel((0, row), 205 + 50 * row // item.box.y)
             mask = mask.point([value * shading.strength // 255 for value in range(256)])
-            self._bands[item.group] = (0, mask.resize((item.box.width, mask.height)))
-        top, mask = self._bands[item.group]
-        canvas.paste(shading.under, (item.box.x, top), dimmed(mask, item.opacity))
+            mask = mask.resize((item.box.width, mask.height))
+            if shading.dims:
+                dark = shading.under
+                mask = Image.merge(
+                    "RGB", [mask.point([255 - v * (255 - part) // 255 for v in range(256)]) for part in dark]
+                )
+            self._bands[item.group] = mask
+        band = self._bands[item.group]
+        if not shading.dims:
+            canvas.paste(shading.under, (item.box.x, 0), dimmed(band, item.opacity))
+            return
+        lit = canvas.crop((item.box.x, 0, item.box.right, band.height))
+        dim = ImageChops.multiply(lit, band)
+        canvas.paste(
+            dim if item.opacity >= 255 else Image.blend(lit, dim, item.opacity / 255), (item.box.x, 0)
+        )
 
     def _plate(self, canvas: Image.Image, item: Plate) -> None:
         opacity = item.opacity

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from videoads.renderer.colours import CONTRAST_MIN, Rgb, luminance, rgb
+from videoads.renderer.colours import CONTRAST_MIN, Rgb, luminance, mixed, rgb
 from videoads.renderer.composition import Box, Composition
 
 __all__ = ["Shading", "measure_shading"]
@@ -33,12 +33,27 @@ EXTREME_PERCENT = 1.0
 
 
 class Shading(msgspec.Struct, frozen=True):
-    """Colour of the words, colour of the shade, its strength (0 to 255), and the contrast reached."""
+    """Colour of the words, colour of the shade, its strength (0 to 255), and the contrast reached.
+
+    `dims`: the shade darkens the picture like a shadow, keeping its hues; otherwise it lies on it like paint.
+    """
 
     over: Rgb
     under: Rgb
     strength: int
     contrast: float
+    dims: bool = False
+
+    def shaded(self, ground: Rgb) -> Rgb:
+        """Return what becomes of a colour of the picture beneath the shade."""
+        share = self.strength / 255
+        if self.dims:
+            red, green, blue = (
+                round(part * (1 - share * (1 - dark / 255)))
+                for part, dark in zip(ground, self.under, strict=True)
+            )
+            return red, green, blue
+        return mixed(ground, self.under, share)
 
 
 def measure_shading(
@@ -66,7 +81,8 @@ def measure_shading(
     preference = DARK_WORDS_BIAS[composition.style]
     for group, samples in pixels.items():
         seen = np.concatenate(samples)
-        light_words = _least(seen, words=light, shade=_tinted(seen, dark))
+        dims = group.startswith("title")
+        light_words = _least(seen, words=light, shade=_tinted(seen, dark), dims=dims)
         dark_words = _least(seen, words=dark, shade=light)
         calmer = dark_words.strength < light_words.strength + preference
         shadings[group] = dark_words if calmer and group.startswith("title") else light_words
@@ -122,14 +138,16 @@ def _tinted(pixels: NDArray[np.float32], dark: Rgb) -> Rgb:
     return tinted if luminance(tinted) < 0.03 else dark
 
 
-def _least(pixels: NDArray[np.float32], *, words: Rgb, shade: Rgb) -> Shading:
+def _least(pixels: NDArray[np.float32], *, words: Rgb, shade: Rgb, dims: bool = False) -> Shading:
     """Find the weakest shade under which the words read; the strongest when none is enough."""
     ink = luminance(words)
     reached = 1.0
     strength = STRENGTHS[-1]
     for strength in STRENGTHS:
         share = strength / 255
-        shaded = pixels * (1 - share) + np.asarray(shade, dtype=np.float32) * share
+        under = np.asarray(shade, dtype=np.float32)
+        kept = 1 - share * (1 - under / 255) if dims else np.float32(1 - share)
+        shaded = (pixels * kept + (0 if dims else under * share)).astype(np.float32)
         grounds = _luminances(shaded)
         if ink > luminance(shade):
             ground = float(np.percentile(grounds, 100 - EXTREME_PERCENT))
@@ -139,7 +157,7 @@ def _least(pixels: NDArray[np.float32], *, words: Rgb, shade: Rgb) -> Shading:
             reached = (ground + 0.05) / (ink + 0.05)
         if reached >= CONTRAST_MIN + MARGIN:
             break
-    return Shading(words, shade, strength, round(reached, 2))
+    return Shading(words, shade, strength, round(reached, 2), dims)
 
 
 def _luminances(pixels: NDArray[np.float32]) -> NDArray[np.float32]:

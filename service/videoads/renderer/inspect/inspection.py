@@ -99,5 +99,5 @@ def _lettering_checks(
         check_presence(templates, sightings, fps),
         check_safe_area(composition, templates, sightings),
         check_apart(composition, templates, sightings),
-        check_contrast(sightings, decoded.whole, fps),
+        check_contrast(templates, sightings, decoded.whole, fps),
     ]

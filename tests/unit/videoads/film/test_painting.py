@@ -13,7 +13,7 @@ from kit.film_briefs import BRIEFS, composed, shipped, write_clip
 from kit.film_briefs import brief as changed_brief
 from kit.promises import promise
 from videoads.renderer.clips import ClipError, ClipReader
-from videoads.renderer.colours import contrast, luminance, mixed, readable_on, rgb
+from videoads.renderer.colours import contrast, luminance, readable_on, rgb
 from videoads.renderer.composition import Composition
 from videoads.renderer.drawn_logo import DrawnLogo
 from videoads.renderer.ground import CardGround
@@ -30,7 +30,7 @@ def plain(colour: str) -> Pictures:
 
 def shaded_contrast(shading: Shading, ground: str) -> float:
     """The contrast of the words over this ground once the shade lies on it."""
-    return contrast(shading.over, mixed(rgb(ground), shading.under, shading.strength / 255))
+    return contrast(shading.over, shading.shaded(rgb(ground)))
 
 
 @pytest.mark.parametrize("ground", ["#ffffff", "#e0b080", "#808080", "#404040", "#101010", "#00ff00"])
