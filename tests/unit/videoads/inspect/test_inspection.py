@@ -13,6 +13,7 @@ from kit.footage import RATE, moving_gradient, sequence, write_film
 from kit.promises import promise
 from kit.small_ad import small_ad
 from videoads.renderer.composition import Box, composition_as_json
+from videoads.renderer.film import render_film
 from videoads.renderer.inspect import Inspection, inspect_film
 from videoads.renderer.inspect.check import Check
 from videoads.renderer.inspect.decoding import decode_film
@@ -342,6 +343,33 @@ def test_a_film_without_narration_has_nothing_to_duck(ad, tmp_path):
     film = ad.film(tmp_path / "film.mp4", pictures=ad.repainted(quiet), sound=ad.remixed(quiet))
 
     assert failures(ad, film, quiet) == []
+
+
+def test_a_film_without_words_has_nothing_to_read(ad, tmp_path):
+    bare = replace(ad.composition, titles=(), call_outs=(), captions=(), logo=None)
+    bare = replace(
+        bare,
+        card=None,
+        cuts=(),
+        output=replace(bare.output, frames=72),
+        audio=replace(
+            bare.audio, narration=None, effects=replace(bare.audio.effects, hit_frame=71, whoosh_frames=())
+        ),
+    )
+    film = ad.film(tmp_path / "film.mp4", pictures=ad.repainted(bare), sound=ad.remixed(bare))
+    mute = ad.film(tmp_path / "mute.mp4", pictures=ad.repainted(bare), sound=ad.sound)
+
+    assert failures(ad, film, bare) == []
+    assert not inspect_film(mute, ad.composition, media=ad.media).check("contrast").passed
+
+
+def test_a_film_in_vp9_and_opus_is_judged_by_its_own_profile(ad, tmp_path):
+    free = replace(ad.composition, output=replace(ad.composition.output, profile="vp9-opus"))
+    film = tmp_path / "film.webm"
+    render_film(free, ad.media, film)
+
+    assert failures(ad, film, free) == []
+    assert failures(ad, film) == ["codecs"]
 
 
 def test_a_failed_check_reads_as_one_line_with_place_and_remedy():
