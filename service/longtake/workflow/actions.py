@@ -23,7 +23,9 @@ def why_unavailable(state: RunState, action: Action, step: str | None = None) ->
     if state.terminal:
         return f"the run is {state.ended}"
     if state.ending is not None:
-        return "the run is already ending"
+        # A reducer that raised on the way out must not hold up the end for ever.
+        curable = action == "retry_generation" and step is None and bool(state.run_blockers)
+        return None if curable else "the run is already ending"
     if action == "cancel_generation":
         return None
     if any(blocker.type != CURABLE for blocker in state.run_blockers):

@@ -90,9 +90,8 @@ def on_plan_checked(draft: Draft, signal: PlanChecked) -> Decision:
 def on_reducer_failed(draft: Draft, signal: ReducerFailed) -> Decision:
     """Block the run on which the reducer raised; nothing else is decided (F56)."""
     state = draft.state
-    if state.terminal or state.ending is not None:
-        # The time to settle ends such a run whatever the reducer makes of this signal.
-        return draft.ignored("run_ended" if state.terminal else "run_ending")
+    if state.terminal:
+        return draft.ignored("run_ended")
     if RUN_BLOCKER + CURABLE in state.blockers:
         return draft.ignored("already_known")
     draft.record(

@@ -90,7 +90,9 @@ class Draft:
         """Everything that was decided."""
         state = self.state
         money.check(state)
-        opened = [(effect_id, item) for effect_id, item in state.open.items() if effect_id not in self._before]
+        opened = [
+            (effect_id, item) for effect_id, item in state.open.items() if effect_id not in self._before
+        ]
         if len(opened) > 1:
             opened.sort(key=lambda pair: pair[1].step)
         for effect_id in self._before:

@@ -99,7 +99,8 @@ def make_ready(state: RunState, index: int) -> None:
 def block(state: RunState, key: str, blocker: Blocker, at: datetime) -> None:
     """Something waits for a person."""
     state.blockers[key] = blocker
-    state.blocked_until = at + timedelta(seconds=BLOCKED_SECONDS_MAX)
+    if state.ending is None:  # the time to settle bounds a run that ends
+        state.blocked_until = at + timedelta(seconds=BLOCKED_SECONDS_MAX)
     _retry_target_changed(state, key)
 
 

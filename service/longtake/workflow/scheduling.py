@@ -19,6 +19,8 @@ STEPS_PER_EVENT_MAX = 250
 def advance(draft: Draft) -> None:
     """Complete the run when every step has succeeded, else hand out what is ready."""
     state = draft.state
+    if state.ending is not None:
+        return
     if state.succeeded == len(state.steps):
         draft.record(RunCompleted())
         return

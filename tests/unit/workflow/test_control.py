@@ -358,12 +358,34 @@ def test_a_retry_lifts_a_reducer_error_alone() -> None:
     assert "running" == script.summary.status
 
 
-def test_checks_and_crashes_mean_nothing_to_a_run_that_ends() -> None:
+def test_a_plan_check_means_nothing_to_a_run_that_ends() -> None:
     script = started()
     script.cancel()
 
     assert "run_ending" == check(script, DRIFT).ignored.reason
-    assert "run_ending" == crash(script).ignored.reason
+
+
+def test_a_reducer_that_raises_on_the_way_out_can_be_tried_again() -> None:
+    script = started(film(1))
+    script.cancel()
+    decision = crash(script)
+    assert () == decision.timers
+    assert ("cancelling", ("retry_generation",)) == (script.summary.status, script.summary.available_actions)
+    assert "reducer_error" == script.summary.blockers[0].type
+
+    assert ["run_unblocked"] == [event.TYPE for event in script.retry().events]
+    assert () == script.summary.available_actions
+    script.report("scene:1", Cancelled())
+    script.report("voice", Cancelled())
+    assert ("cancelled", 6) == (script.summary.status, script.state.refunded)
+
+
+def test_a_cancel_lifts_a_reducer_error() -> None:
+    script = started()
+    crash(script)
+    script.cancel()
+
+    assert ((), ()) == (script.state.run_blockers, script.summary.available_actions)
 
 
 def test_blockers_of_the_run_stand_first_and_those_of_steps_in_plan_order() -> None:
