@@ -1,11 +1,12 @@
 """`python -m videoads.renderer.inspect FILM COMPOSITION.json [--media DIR] [--json]`: measure a film, say what is wrong.
 
 One line for each failed check; the exit code is 0 when the film keeps its contract, 1 when it does not, 2 when the
-question itself is wrong.
+question itself is wrong, 3 when the inspection broke. So a film is never blamed for a fault of the inspection.
 """
 
 import argparse
 import sys
+import traceback
 from pathlib import Path
 
 import msgspec
@@ -35,13 +36,17 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{options.composition}: {error}", file=sys.stderr)
         return 2
     folder = options.media or options.composition.parent
-    inspection = inspect_film(
-        options.film,
-        composition,
-        expected_sha256=options.sha256,
-        expected_bytes=options.bytes,
-        media=lambda key: folder / key,
-    )
+    try:
+        inspection = inspect_film(
+            options.film,
+            composition,
+            expected_sha256=options.sha256,
+            expected_bytes=options.bytes,
+            media=lambda key: folder / key,
+        )
+    except OSError as error:
+        print(f"cannot read {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
+        return 2
     if options.json:
         document = {"passed": inspection.passed, "checks": msgspec.to_builtins(inspection.checks)}
         print(msgspec.json.encode(document).decode())
@@ -54,4 +59,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+    except Exception:
+        # Python itself would leave with 1, which here means that the film is at fault.
+        traceback.print_exc()
+        status = 3
+    sys.exit(status)

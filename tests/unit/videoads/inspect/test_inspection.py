@@ -402,10 +402,15 @@ def test_the_command_passes_a_good_film_and_says_what_is_wrong_with_a_bad_one(ad
     fine = run(good, composition, "--json")
     bad = run(ad.film(tmp_path / "film.mp4", sound=ad.sound * 0.5), composition)
     wrong = run(good, tmp_path / "none.json")
+    lost = run(good, composition, "--media", tmp_path)
+    (tmp_path / "logo.svg").write_text("<svg")
+    broken = run(good, composition, "--media", tmp_path)
 
     assert fine.returncode == 0
     assert [check["name"] for check in json.loads(fine.stdout)["checks"]] == CHECKS
     assert (bad.returncode, bad.stdout.count("\n")) == (1, 1)
     assert bad.stdout.startswith("loudness failed: ")
-    assert wrong.returncode == 2
+    assert (wrong.returncode, lost.returncode, broken.returncode) == (2, 2, 3)
+    assert lost.stderr.count("\n") == 1
+    assert "logo.svg" in lost.stderr
     assert "Traceback" not in wrong.stderr + bad.stderr
