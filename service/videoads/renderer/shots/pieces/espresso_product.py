@@ -4,7 +4,7 @@ import math
 
 from videoads.renderer.shots.canvas import Camera, Canvas
 from videoads.renderer.shots.colour import mix
-from videoads.renderer.shots.easing import arrive, between, overshoot, smooth, span
+from videoads.renderer.shots.easing import arrive, between, clamp, overshoot, smooth, span
 from videoads.renderer.shots.falling import Body, pose, scatter
 from videoads.renderer.shots.moka import MokaPot
 from videoads.renderer.shots.product_card import ProductCard
@@ -14,6 +14,7 @@ from videoads.renderer.shots.steam import paint_steam
 
 TABLE, FOOT = 900.0, 978.0
 TURNS = 64
+BAR_SECONDS = 2.4
 
 
 class EspressoProduct:
@@ -40,13 +41,14 @@ class EspressoProduct:
         near = blurred(stage.svg("bean"), 7 * stage.scale)
         self.near_beans = Turned(near, TURNS)
         length = stage.request.frames / stage.request.fps
+        many = clamp(length / BAR_SECONDS, 1.0, 4.0)  # a longer shot has more beans, not a thinner fall
         self.far_falling = scatter(
-            stage.random(5), 16, spread=(40, 680), top=-120, seconds=length, depths=(0.5, 0.85)
+            stage.random(5), round(16 * many), spread=(40, 680), top=-120, seconds=length, depths=(0.5, 0.85)
         )
-        self.mid_falling = scatter(stage.random(6), 12, spread=(60, 660), top=-120, seconds=length * 0.8,
+        self.mid_falling = scatter(stage.random(6), round(12 * min(2.0, many)), spread=(60, 660), top=-120, seconds=length * 0.8,
                                    depths=(0.95, 1.15))  # fmt: skip
         self.near_falling = scatter(
-            stage.random(7), 8, spread=(-40, 760), top=-260, seconds=length, depths=(1.6, 2.1)
+            stage.random(7), round(8 * many), spread=(-40, 760), top=-260, seconds=length, depths=(1.6, 2.1)
         )
         self.near_falling = [
             body._replace(x=body.x * 0.5 - 90 if body.x < 360 else 630 + (body.x - 360) * 0.5)
