@@ -4,6 +4,7 @@ Colours come from the page's style, so that the drawing follows light and dark.
 """
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,7 @@ WIDTH = 960
 LABEL_WIDTH = 210
 LANE = 30
 BAR = 14
-TICKS = 6
+TICKS_MAX = 8
 BAR_WIDTH_MIN = 3.0
 
 _STARTS = ("started_at", "claimed_at", "queued_at", "created_at")
@@ -42,12 +43,12 @@ def timeline_svg(steps: Sequence[Row], attempts: Sequence[Row]) -> str:
     height = LANE * len(lanes) + 34
     words = f"Timeline of {len(lanes)} steps over {span:.1f} seconds"
     parts = [f'<svg class="timeline" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{_text(words)}">']
-    for tick in range(TICKS + 1):
-        at = LABEL_WIDTH + room * tick / TICKS
-        anchor = "end" if tick == TICKS else "middle"
+    step = _tick_seconds(span)
+    for number in range(int(span / step) + 1):
+        at = LABEL_WIDTH + room * number * step / span
         parts.append(f'<line class="grid" x1="{at:.1f}" y1="0" x2="{at:.1f}" y2="{height - 24}"/>')
         parts.append(
-            f'<text class="tick" x="{at:.1f}" y="{height - 8}" text-anchor="{anchor}">{span * tick / TICKS:.1f} s</text>'
+            f'<text class="tick" x="{at:.1f}" y="{height - 8}" text-anchor="middle">{number * step:g} s</text>'
         )
     for key, index in place.items():
         y = index * LANE + LANE / 2
@@ -100,6 +101,12 @@ def tone_of(status: str) -> str:
     if status in ("unknown", "cancelled", "throttled", "blocked", "reconciling"):
         return "warn"
     return "busy"
+
+
+def _tick_seconds(span: float) -> float:
+    """The round number of seconds that divides the span into few parts."""
+    power = 10.0 ** math.floor(math.log10(span / TICKS_MAX))
+    return next(step * power for step in (1, 2, 5, 10) if step * power * TICKS_MAX >= span)
 
 
 def _step(row: Row) -> str:

@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
 if __name__ == "__main__":
     try:
         status = main()
-    except Exception:
+    except Exception:  # noqa: BLE001  whatever it was, it is shown whole and is not the film's fault
         # Python itself would leave with 1, which here means that the film is at fault.
         traceback.print_exc()
         status = 3
