@@ -10,7 +10,7 @@ from videoads.renderer.shots.request import ClipReport, ShotError, ShotRequest
 from videoads.renderer.shots.shot import open_shot
 
 KEYFRAME_EVERY = 72
-ENCODER_OPTIONS = {"crf": "13", "preset": "superfast", "g": str(KEYFRAME_EVERY), "bf": "0"}
+ENCODER_OPTIONS = {"crf": "13", "preset": "veryfast", "g": str(KEYFRAME_EVERY), "bf": "0"}
 
 
 def write_clip(
