@@ -3,6 +3,8 @@
 import base64
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -245,3 +247,30 @@ def test_a_brief_is_independent_of_the_folder_it_came_from(tmp_path: Path) -> No
 
     assert str(tmp_path) not in json.dumps(travelling)
     assert travelling["logo"]["media_type"] == "image/svg+xml"
+
+
+def test_a_brief_can_be_read_where_the_renderer_is_not_installed() -> None:
+    """The service refuses bad briefs without Pillow, numpy or PyAV; the renderer looks again at what they see."""
+    program = (
+        "import sys\n"
+        "for name in ('PIL', 'numpy', 'av', 'resvg_py'):\n"
+        "    sys.modules[name] = None\n"
+        "from pathlib import Path\n"
+        "from videoads.brief import BriefError, parse_brief, read_brief\n"
+        "from videoads.script import write_script\n"
+        f"print(write_script(read_brief(Path({str(BRIEFS / 'espresso.json')!r}))).frames)\n"
+        "try:\n"
+        "    parse_brief(b'{}', base=None)\n"
+        "except BriefError as error:\n"
+        "    print(len(error.problems) > 4)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"PYTHONPATH": ":".join(path for path in sys.path if path), "PATH": "/usr/bin:/bin"},
+    )
+
+    assert (done.stdout.split(), done.stderr) == (["432", "True"], "")
