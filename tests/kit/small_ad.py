@@ -3,7 +3,9 @@
 Its pictures and sound can be had before they are encoded, so that a test can spoil exactly one thing.
 """
 
+import atexit
 import base64
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -108,6 +110,7 @@ def paint_all(composition: Composition, media: Callable[[str], Path]) -> list[ND
 def small_ad() -> SmallAd:
     """Make the ad once for all tests of a process."""
     folder = Path(mkdtemp(prefix="small-ad-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     brief = parse_brief(msgspec.json.encode(BRIEF), base=None)
     script = write_script(brief)
     planned = script.phrases[0]
