@@ -280,7 +280,9 @@ def parse_composition(raw: bytes) -> Composition:
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
         pointer = path.rstrip("`").replace("[", "/").replace("]", "").replace(".", "/")
-        raise CompositionError(pointer, message, "see schemas/composition.json") from error
+        raise CompositionError(
+            pointer, message, "compare with the schema that `python -m videoads.renderer schema FILE` writes"
+        ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CompositionError("", f"not JSON: {error}", "give one composition object in UTF-8") from error
     check_composition(composition)
