@@ -5,6 +5,8 @@ import itertools
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
+from nats.aio.client import Client
+
 from longtake.jetstream import (
     Connection,
     ConnectionOptions,
@@ -81,6 +83,15 @@ async def take(subscription: PullSubscription, number: int, *, seconds: float = 
         assert found, f"{len(taken)} of {number} messages came within {seconds} s"
         taken += found
     return taken
+
+
+async def barrier(client: Client) -> None:
+    """Wait until the server has done everything that the client said before.
+
+    One `flush` is not enough: nats-py writes its PING past the commands that still wait for its flusher.
+    """
+    await client.flush()
+    await client.flush()
 
 
 async def begun(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":

@@ -71,11 +71,13 @@ class PullSubscription:
         durable: str,
         heal: Heal,
         options: PullOptions | None = None,
+        on_close: "Callable[[PullSubscription], None] | None" = None,
     ) -> None:
         self.durable = durable
         self._connection = connection
         self._request_subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}"
         self._heal = heal
+        self._on_close = on_close
         self._options = options or PullOptions()
         self._labels = {"consumer": durable}
         self._buffer: deque[JetStreamDelivery] = deque()
@@ -115,6 +117,8 @@ class PullSubscription:
     async def close(self) -> None:
         """Stop, and give back at once what was taken and not settled. May be called twice."""
         self._closed = True
+        if self._on_close is not None:
+            self._on_close(self)
         self._connection.off_loss(self._arrived.set)
         self._arrived.set()
         nats, self._nats = self._nats, None

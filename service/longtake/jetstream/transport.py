@@ -65,7 +65,7 @@ class JetStreamTransport:
         self._pull = pull
         self._look_seconds = look_seconds
         self._publisher = JetStreamPublisher(connection, on_refused=self._suspect)
-        self._subscriptions: dict[str, PullSubscription] = {}
+        self._subscriptions: set[PullSubscription] = set()
         self._known: tuple[StreamIdentity, ...] = ()
         self._declaring = asyncio.Lock()
         self._declared = asyncio.Event()
@@ -84,7 +84,7 @@ class JetStreamTransport:
         self.connection.off_link(self._on_link)
         looker, self._looker = self._looker, None
         await end_task(looker)
-        for subscription in list(self._subscriptions.values()):
+        for subscription in list(self._subscriptions):
             await subscription.close()
         self._subscriptions.clear()
         self._publisher.close()
@@ -120,6 +120,8 @@ class JetStreamTransport:
         """Publishes into the three streams."""
         return self._publisher
 
+    # A subscription is its caller's own: each keeps its request standing, and who closes one closes no other's.
+
     async def commands(self) -> PullSubscription:
         """Commands that producers published."""
         return self._subscription(COMMAND_CONSUMER)
@@ -145,8 +147,9 @@ class JetStreamTransport:
     async def declare(self) -> tuple[StreamIdentity, ...]:
         """Declare streams and consumers now; returns who the streams are. TransportUnavailable without JetStream."""
         async with self._declaring:
+            durables = sorted({subscription.durable for subscription in self._subscriptions})
             pools = [
-                name.removeprefix("effects_") for name in self._subscriptions if name.startswith("effects_")
+                durable.removeprefix("effects_") for durable in durables if durable.startswith("effects_")
             ]
             try:
                 found = await self.connection.while_linked(
@@ -160,17 +163,20 @@ class JetStreamTransport:
     # --- keeping the streams in being ---------------------------------------------------------------------------------
 
     def _subscription(self, durable: str) -> PullSubscription:
-        subscription = self._subscriptions.get(durable)
-        if subscription is None:
-            stream, _ = consumer_config(self._settings, durable)
+        stream, _ = consumer_config(self._settings, durable)
 
-            async def heal() -> bool:
-                return await self._heal(durable)
+        async def heal() -> bool:
+            return await self._heal(durable)
 
-            subscription = PullSubscription(
-                self.connection, stream=stream, durable=durable, heal=heal, options=self._pull
-            )
-            self._subscriptions[durable] = subscription
+        subscription = PullSubscription(
+            self.connection,
+            stream=stream,
+            durable=durable,
+            heal=heal,
+            options=self._pull,
+            on_close=self._subscriptions.discard,
+        )
+        self._subscriptions.add(subscription)
         return subscription
 
     async def _heal(self, durable: str) -> bool:

@@ -9,7 +9,6 @@ from nats.errors import TimeoutError as NatsTimeout
 
 from kit.lone_nats import LoneNats
 from kit.probe import eventually
-from kit.promises import promise
 from kit.proxy import TcpProxy
 from kit.transports import POOL, QUICK_PULL, Told, ack_all, begun, pointer, pointers, take
 from longtake.errors import TransportUnavailable
@@ -22,7 +21,6 @@ from longtake.telemetry.logs import LogSettings, configure_logging
 KILLS_THE_READ_LOOP = b"INFO {\r\n"
 
 
-@promise("H83")
 async def test_a_server_that_was_killed_and_came_back_is_used_again(
     transport: JetStreamTransport, told: Told, server: LoneNats
 ) -> None:

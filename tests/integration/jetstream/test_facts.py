@@ -14,7 +14,6 @@ from nats.js import JetStreamContext
 from nats.js.errors import ServiceUnavailableError
 
 from kit.lone_nats import LoneNats
-from kit.promises import promise
 from kit.transports import POOL
 from longtake.jetstream import TopologySettings, ensure_topology
 from longtake.jetstream.topology import LT_EFFECT, consumer_config, effect_consumer, effect_subject
@@ -82,7 +81,6 @@ async def test_a_work_queue_forgets_acknowledged_ids_at_a_restart(server: LoneNa
     assert (before.duplicate, after.duplicate) == (True, None)
 
 
-@promise("T05")
 async def test_a_repetition_with_the_same_id_is_swallowed_although_the_first_is_gone(
     bystander: Client,
 ) -> None:

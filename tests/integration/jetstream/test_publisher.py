@@ -7,7 +7,6 @@ from nats.aio.client import Client
 
 from kit.lone_nats import LoneNats
 from kit.probe import eventually
-from kit.promises import promise
 from kit.proxy import TcpProxy
 from kit.transports import POOL, Told, ack_all, pointer, pointers, take, transport_to
 from longtake.errors import TransportUnavailable
@@ -123,7 +122,6 @@ async def test_the_trace_travels_in_the_headers(transport: JetStreamTransport) -
     }
 
 
-@promise("T14")
 async def test_while_there_is_no_link_publishing_fails_at_once_and_nothing_is_kept_back(
     frail: JetStreamTransport, proxy: TcpProxy, bystander: Client
 ) -> None:

@@ -13,7 +13,7 @@ from nats.errors import TimeoutError as NatsTimeout
 from kit.lone_nats import LoneNats
 from kit.probe import eventually
 from kit.proxy import TcpProxy
-from kit.transports import QUICK_WATCHDOG, transport_to
+from kit.transports import QUICK_WATCHDOG, barrier, transport_to
 from longtake.contracts.problems import problem
 from longtake.errors import AuthorityUnavailable, Refused
 from longtake.jetstream import (
@@ -69,7 +69,7 @@ async def engine(proxy: TcpProxy) -> AsyncIterator[Engine]:
     await connection.start()
     assert await connection.wait_linked(5)
     await services.start()
-    await connection.client.flush()
+    await barrier(connection.client)
     yield engine
     engine.held.set()
     await services.stop()
@@ -162,7 +162,7 @@ async def test_a_receipt_reaches_the_producer_who_listens(
     transport: JetStreamTransport, bystander: Client
 ) -> None:
     receipts = await bystander.subscribe("longtake.v1.receipt.acme_example.*")
-    await bystander.flush()
+    await barrier(bystander)
     await transport.publish_receipt(tenant="acme.example", command_id="c1", receipt=b'{"state": "accepted"}')
     receipt = await receipts.next_msg(timeout=5)
 

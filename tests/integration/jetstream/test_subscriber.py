@@ -14,7 +14,8 @@ from longtake.errors import TransportUnavailable
 from longtake.jetstream import JetStreamTransport, TopologySettings, settling
 from longtake.jetstream.delivery import JetStreamDelivery, deliveries_of
 from longtake.jetstream.subscriber import FETCH_MAX, PullOptions, PullSubscription
-from longtake.jetstream.topology import LT_EFFECT, effect_consumer
+from longtake.jetstream.topology import LT_CALLBACK, LT_EFFECT, callback_subject, effect_consumer
+from longtake.ports import OutgoingMessage
 
 DURABLE = effect_consumer(POOL)
 
@@ -90,7 +91,6 @@ async def test_two_workers_share_a_pool_and_no_message_goes_to_both(
     assert sorted(bodies, key=int) == [str(number).encode() for number in range(40)]
 
 
-@promise("T16")
 async def test_what_nobody_acknowledges_comes_again(impatient: JetStreamTransport) -> None:
     subscription = await impatient.effects(POOL)
     await impatient.publisher.publish([pointer()])
@@ -126,7 +126,6 @@ async def test_a_nak_without_a_delay_comes_back_at_once(transport: JetStreamTran
     assert again.deliveries == 2
 
 
-@promise("T19")
 async def test_a_terminated_message_is_gone_from_the_work_queue(
     transport: JetStreamTransport, bystander: Client
 ) -> None:
@@ -262,7 +261,6 @@ async def test_a_cancelled_fetch_loses_nothing(transport: JetStreamTransport) ->
     assert bodies == {str(number).encode() for number in range(200)}
 
 
-@promise("H83")
 async def test_a_consumer_that_is_deleted_under_load_comes_back_and_everything_arrives(
     transport: JetStreamTransport, bystander: Client
 ) -> None:
@@ -373,6 +371,33 @@ async def test_two_callers_at_once_are_a_mistake_that_shows(transport: JetStream
 
     with pytest.raises(TransportUnavailable, match="closed"):
         await waiting
+
+
+async def test_a_role_that_starts_again_gets_a_subscription_of_its_own(transport: JetStreamTransport) -> None:
+    """Not the closed one of its former life."""
+    first = await transport.effects(POOL)
+    await first.close()
+    second = await transport.effects(POOL)
+    await transport.publisher.publish([pointer()])
+
+    assert await ack_all(await take(second, 1)) == [b"pointer"]
+
+
+async def test_two_roles_of_one_process_share_a_consumer(transport: JetStreamTransport) -> None:
+    one, two = await transport.callbacks(0), await transport.callbacks(0)
+    waiting = await begun(one.fetch(limit=1, wait_seconds=10))
+    also = await begun(two.fetch(limit=1, wait_seconds=10))
+    await transport.publisher.publish(
+        [
+            OutgoingMessage(
+                subject=callback_subject(0), body=body, message_id=body.decode(), stream=LT_CALLBACK
+            )
+            for body in (b"a", b"b")
+        ]
+    )
+    bodies = await ack_all([*await waiting, *await also])
+
+    assert sorted(bodies) == [b"a", b"b"]
 
 
 async def test_a_closed_subscription_says_so(transport: JetStreamTransport) -> None:

@@ -16,7 +16,8 @@ def test_the_table_documents_no_span_that_does_not_exist() -> None:
     rows = [line for line in (attributes.__doc__ or "").splitlines() if line.startswith("| `")]
     names = {value for name, value in vars(attributes).items() if name.startswith("SPAN_")}
 
-    assert {row.split("`")[1] for row in rows} == names
+    # The one row that is a pattern: HTTP spans are called by their method and route.
+    assert {row.split("`")[1] for row in rows} - {"METHOD route"} == names
 
 
 def test_a_counter_that_is_not_in_the_table_cannot_be_used() -> None:

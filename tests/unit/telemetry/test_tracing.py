@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kit.promises import promise
 from longtake.errors import ConfigurationError
 from longtake.telemetry import attributes, current_traceparent, extract, inject, span, trace_id_of, tracing
 from longtake.telemetry.setup import (
@@ -155,7 +154,6 @@ def test_a_context_that_a_message_brings_is_not_replaced(recorded: Telemetry) ->
     assert headers == {"traceparent": OTHER}
 
 
-@promise("W05")
 def test_spans_can_be_read_from_a_file_without_any_collector(tmp_path: Path) -> None:
     telemetry = setup_telemetry(TelemetrySettings(exporter="file", directory=tmp_path, roles=("relay",)))
     with span("effect.publish", parent=PARENT):
