@@ -208,8 +208,8 @@ class Admission:
         command_id = str(command.client_command_id)
         body = payload_of(command, GenerationBody)
         run_id = run_id_for(tenant=principal.tenant, actor=principal.actor, client_command_id=command_id)
-        await transaction.lock_project(command.project)
         if planned.scopes:
+            await transaction.lock_project(command.project)
             held = await transaction.held_scopes(command.project, planned.scopes)
             if held:
                 return _rejected(command, _scope_conflict(held)), None

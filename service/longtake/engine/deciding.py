@@ -13,7 +13,15 @@ import msgspec
 
 from longtake.contracts.events import Charged, Refunded
 from longtake.contracts.ids import RunId
-from longtake.contracts.signals import CallbackArrived, PlanChecked, ReducerFailed, Signal, TimerFired
+from longtake.contracts.outcomes import Cancelled
+from longtake.contracts.signals import (
+    CallbackArrived,
+    OutcomeReported,
+    PlanChecked,
+    ReducerFailed,
+    Signal,
+    TimerFired,
+)
 from longtake.contracts.upcasters import decode_event
 from longtake.engine.history import Head, seal
 from longtake.store import Fact, LoadedEvent, LoadedRun, RunCommit
@@ -122,10 +130,34 @@ def commit_of(run: LiveRun, facts: Sequence[Fact], *, traceparent: str | None = 
     for fact in facts:
         now = fact.now if run.clock is None else max(run.clock, fact.now)
         decision = decide(run.state, fact.signal, now)
-        add_decision(commit, run, decision, causation=fact.causation, traceparent=fact.traceparent, now=now)
-        touched.update(dict.fromkeys(decision.touched))
+        _add_fact(commit, run, decision, fact, now, touched)
         _settle_fact(commit, fact.signal, decision)
+        for signal in _never_begun(commit, decision):
+            _add_fact(commit, run, decide(run.state, signal, now), fact, now, touched)
     return finish(commit, run, touched)
+
+
+def _add_fact(
+    commit: RunCommit, run: LiveRun, decision: Decision, fact: Fact, now: datetime, touched: dict[str, None]
+) -> None:
+    add_decision(commit, run, decision, causation=fact.causation, traceparent=fact.traceparent, now=now)
+    touched.update(dict.fromkeys(decision.touched))
+
+
+def _never_begun(commit: RunCommit, decision: Decision) -> list[OutcomeReported]:
+    """Effects that this very commit opened and now withdraws: they reach no row, so their answer is told at once."""
+    opened = {effect.id: effect for effect, _ in commit.effects}
+    return [
+        OutcomeReported(
+            effect_id=id_,
+            step=opened[id_].step,
+            attempt=opened[id_].attempt,
+            kind=opened[id_].kind,
+            outcome=Cancelled(),
+        )
+        for id_ in decision.withdrawn
+        if id_ in opened
+    ]
 
 
 def blocked_commit(run: LiveRun, fact: Fact, error: str) -> RunCommit:
@@ -181,11 +213,20 @@ def add_decision(
     commit.withdrawn += decision.withdrawn
     commit.expedited += decision.expedited
     commit.ledger += [(entry, seqs[entry.key]) for entry in decision.ledger]
-    commit.timers += decision.timers
-    commit.timers_cancelled += decision.timers_cancelled
+    _arm(commit, decision)
     commit.artifacts += decision.artifacts
     commit.scopes_released |= decision.scopes_released
     commit.hold_released |= decision.hold_released
+
+
+def _arm(commit: RunCommit, decision: Decision) -> None:
+    """The last decision about a timer is the one that counts."""
+    for key in decision.timers_cancelled:
+        commit.timers = [timer for timer in commit.timers if timer.key != key]
+        commit.timers_cancelled.append(key)
+    for timer in decision.timers:
+        commit.timers = [*(armed for armed in commit.timers if armed.key != timer.key), timer]
+        commit.timers_cancelled = [key for key in commit.timers_cancelled if key != timer.key]
 
 
 def finish(commit: RunCommit, run: LiveRun, touched: dict[str, None]) -> RunCommit:
@@ -195,8 +236,6 @@ def finish(commit: RunCommit, run: LiveRun, touched: dict[str, None]) -> RunComm
     commit.effects = [(effect, ref) for effect, ref in commit.effects if effect.id not in ended]
     commit.closings = [closing for closing in commit.closings if closing.id not in opened]
     commit.withdrawn = [id_ for id_ in commit.withdrawn if id_ not in opened]
-    armed = {timer.key: timer for timer in commit.timers}
-    commit.timers = [timer for timer in armed.values() if timer.key not in commit.timers_cancelled]
     commit.row = run_row(run.state)
     commit.head_hash = run.head.hash
     # Steps that no event has reached have no row: the plan tells of them.
@@ -218,7 +257,9 @@ def _settle_fact(commit: RunCommit, signal: Signal, decision: Decision) -> None:
         case PlanChecked():
             commit.signals.append(signal.signal_id)
             commit.checked_application = signal.application
-        case TimerFired() if signal.key not in {timer.key for timer in decision.timers}:
-            commit.timers_cancelled.append(signal.key)
+        case TimerFired() if ignored is None or ignored.reason != "timer_not_due":
+            # Fired, or meaningless by now; one that this commit arms anew stays.
+            if signal.key not in {timer.key for timer in commit.timers}:
+                commit.timers_cancelled.append(signal.key)
         case _:
             return

@@ -118,8 +118,6 @@ class PostgresAdmission:
 
     async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
         """Write plan, run row, scopes and hold, or nothing when the account cannot pay."""
-        savepoint = self._connection.transaction()
-        await savepoint.start()
         paid = await self._connection.fetchrow(
             statement("run_admit"),
             run.run_id,
@@ -141,11 +139,7 @@ class PostgresAdmission:
             self._store_epoch,
             now,
         )
-        if paid is None:
-            await savepoint.rollback()
-            return False
-        await savepoint.commit()
-        return True
+        return paid is not None
 
     async def funds(self, account: str) -> Funds | None:
         """What the account has."""

@@ -27,25 +27,31 @@ select s.scope, s.run_id, r.phase from longtake.scopes s join longtake.runs r on
 where s.tenant_id = $1 and s.project = $2 and s.scope = any($3::text[]) order by s.scope;
 
 -- name: run_admit
--- Lay down everything a new run stands on before its first decision: plan, run row, scopes, hold; one statement
--- whatever the plan's size. The account row is last (P6); no account or too little on it: no row comes back.
+-- Lay down everything a new run stands on before its first decision: hold, plan, run row, scopes; one statement
+-- whatever the plan's size. No account, or too little on it: nothing is written and no row comes back. A run that may
+-- cost nothing touches no account (P8).
 -- $1 run id  $2 tenant  $3 project  $4 workflow  $5 version  $6 actor  $7 account  $8 command id  $9 fingerprint
 -- $10 plan  $11 input  $12 policy  $13 quoted  $14 cap  $15 scopes  $16 application  $17 store epoch  $18 now
-with kept_plan as (
+with funded as (
+    update longtake.accounts set held = held + $14::bigint
+    where tenant_id = $2 and account = $7 and balance - held >= $14 and $14 > 0
+    returning 1
+), paid as (
+    select 1 from funded union all select 1 where $14::bigint = 0
+), kept_plan as (
     insert into longtake.plans (tenant_id, fingerprint, workflow, workflow_version, plan, input, policy)
-    values ($2, $9, $4, $5, $10, $11, $12) on conflict (tenant_id, fingerprint) do nothing
+    select $2, $9, $4, $5, $10, $11, $12 from paid on conflict (tenant_id, fingerprint) do nothing
 ), new_run as (
     insert into longtake.runs (run_id, tenant_id, project, workflow, workflow_version, actor, account, command_id,
         plan_fingerprint, plan_checked, store_epoch, head_hash, quoted, cap, accepted_at, updated_at)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $16, $17, decode(repeat('00', 32), 'hex'), $13, $14, $18, $18)
+    select $1, $2, $3, $4, $5, $6, $7, $8, $9, $16, $17, decode(repeat('00', 32), 'hex'), $13, $14, $18, $18 from paid
 ), new_scopes as (
-    insert into longtake.scopes (tenant_id, project, scope, run_id) select $2, $3, s, $1 from unnest($15::text[]) as s
+    insert into longtake.scopes (tenant_id, project, scope, run_id)
+    select $2, $3, s, $1 from paid, unnest($15::text[]) as s
 ), new_hold as (
-    insert into longtake.holds (run_id, tenant_id, account, amount) values ($1, $2, $7, $14)
+    insert into longtake.holds (run_id, tenant_id, account, amount) select $1, $2, $7, $14 from paid where $14 > 0
 )
-update longtake.accounts set held = held + $14
-where tenant_id = $2 and account = $7 and balance - held >= $14
-returning balance, held;
+select 1 from paid;
 
 -- name: account_read
 -- What an account has. $1 tenant  $2 account

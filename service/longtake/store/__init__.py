@@ -1,0 +1,57 @@
+"""The store's ports: what the engine and the workers ask of the authority (floor 2). postgres/ implements them.
+
+Beside ports.py, which holds the transport's: the two never meet but in the engine.
+"""
+
+from longtake.store.admitting import (
+    AdmissionStore,
+    AdmissionTransaction,
+    Channel,
+    Funds,
+    HeldScope,
+    NewRun,
+    StoredAnswer,
+)
+from longtake.store.auditing import AuditStore, InboxStore, ProjectionRows
+from longtake.store.deciding import (
+    CommitResult,
+    DecisionStore,
+    Fact,
+    FactBatch,
+    LoadedEvent,
+    LoadedRun,
+    RunCommit,
+)
+from longtake.store.planning import PlanCheckStore, PlannedRun, Planner, UncheckedRun
+from longtake.store.sweeping import EffectPointer, LostDoorbell, StoreIdentity, SweepStore
+from longtake.store.working import EffectStore, LeaseKeeper
+
+__all__ = [
+    "AdmissionStore",
+    "AdmissionTransaction",
+    "AuditStore",
+    "Channel",
+    "CommitResult",
+    "DecisionStore",
+    "EffectPointer",
+    "EffectStore",
+    "Fact",
+    "FactBatch",
+    "Funds",
+    "HeldScope",
+    "InboxStore",
+    "LeaseKeeper",
+    "LoadedEvent",
+    "LoadedRun",
+    "LostDoorbell",
+    "NewRun",
+    "PlanCheckStore",
+    "PlannedRun",
+    "Planner",
+    "ProjectionRows",
+    "RunCommit",
+    "StoreIdentity",
+    "StoredAnswer",
+    "SweepStore",
+    "UncheckedRun",
+]

@@ -1,0 +1,86 @@
+"""What admission asks of the authority: one transaction, steps in the order of P6."""
+
+import uuid
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Literal, Protocol
+
+import msgspec
+
+from longtake.contracts.commands import Command, Receipt
+from longtake.contracts.principal import Principal
+from longtake.store.deciding import CommitResult, LoadedRun, RunCommit
+
+Channel = Literal["http", "nats", "local"]
+
+
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What admission lays down before the first decision of a run."""
+
+    run_id: uuid.UUID
+    project: str
+    workflow: str
+    workflow_version: int
+    account: str
+    fingerprint: str
+    plan: bytes
+    input: bytes
+    policy: bytes
+    quoted: int
+    cap: int
+    scopes: tuple[str, ...]
+    application: str
+
+
+class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer that a command id already has."""
+
+    intent_hash: str
+    receipt: Receipt | None
+
+
+class HeldScope(msgspec.Struct, frozen=True, kw_only=True):
+    """A scope that an active run owns."""
+
+    scope: str
+    run_id: uuid.UUID
+    phase: str | None
+
+
+class Funds(msgspec.Struct, frozen=True, kw_only=True):
+    """An account's credits; `held` are promised to active runs."""
+
+    balance: int
+    held: int
+
+
+class AdmissionTransaction(Protocol):
+    """One transaction of admission, steps in the order of P6."""
+
+    async def insert_command(self, command: Command, *, intent_hash: str) -> datetime | None:
+        """Keep the command; None when its id is taken. A concurrent copy waits for the first (P23)."""
+        ...
+
+    async def stored_answer(self, client_command_id: str) -> StoredAnswer | None: ...
+    async def lock_project(self, project: str) -> None: ...
+    async def held_scopes(self, project: str, scopes: Sequence[str]) -> list[HeldScope]: ...
+    async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
+        """Write plan, run row, scopes and hold; False (and nothing written) when the account cannot pay."""
+        ...
+
+    async def funds(self, account: str) -> Funds | None: ...
+    async def lock_run(self, run_id: uuid.UUID) -> tuple[LoadedRun, datetime, str, str | None] | None:
+        """Lock a run of the caller's tenant: (run with its events, now, plan_checked, deployed application)."""
+        ...
+
+    async def commit_run(self, commit: RunCommit) -> CommitResult: ...
+    async def settle_command(self, receipt: Receipt) -> None: ...
+
+
+class AdmissionStore(Protocol):
+    """Opens admission transactions."""
+
+    def transaction(
+        self, principal: Principal, *, channel: Channel, traceparent: str | None
+    ) -> AbstractAsyncContextManager[AdmissionTransaction]: ...

@@ -1,0 +1,72 @@
+"""What relay and sweeper ask of the authority: what is due, what was lost, who lives."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal, Protocol
+
+import msgspec
+
+
+class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """Which store this is; epochs are in every id and pointer (P2)."""
+
+    environment: str
+    store_epoch: int
+    transport_epoch: int
+    application: str | None
+
+
+class EffectPointer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a relay or dispatcher publishes of an effect."""
+
+    id: uuid.UUID
+    attempt: int
+    generation: int
+    pool: str
+    traceparent: str | None = None
+
+
+class LostDoorbell(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that has waited for the dispatcher too long."""
+
+    what: Literal["effect", "inbox", "run"]
+    id: uuid.UUID
+    run_id: uuid.UUID
+
+
+class SweepStore(Protocol):
+    """What relay and sweeper need."""
+
+    async def identity(self) -> StoreIdentity: ...
+    async def due_pointers(
+        self, *, limit: int, grace_seconds: float, oldest: Mapping[str, datetime | None], all_lost: bool
+    ) -> list[EffectPointer]: ...
+    async def expire_leases(
+        self, *, leases_max: int, authority_up_seconds: float, connected: bool
+    ) -> list[tuple[uuid.UUID, uuid.UUID, str]]:
+        """(effect id, run id, new state) of leases that ended."""
+        ...
+
+    async def lost_doorbells(self, *, grace_seconds: float, limit: int) -> list[LostDoorbell]: ...
+    async def next_due_seconds(self, *, grace_seconds: float) -> float | None: ...
+    async def announce(
+        self, *, roles: Sequence[str], pools: Sequence[str], activities: Sequence[str]
+    ) -> None: ...
+    async def retire(self) -> None: ...
+    async def bury_others(self) -> list[str]: ...
+    async def uncopied_commands(self, limit: int) -> list[tuple[str, str, str, str, bytes, str | None]]: ...
+    async def mark_copied(self, commands: Sequence[tuple[str, str, str]]) -> None: ...
+    async def dead_letter(
+        self,
+        *,
+        tenant: str | None,
+        source: str,
+        subject: str,
+        reason: str,
+        body: bytes,
+        headers: Mapping[str, str],
+    ) -> None: ...
+    async def stream_identities(self) -> dict[str, str]: ...
+    async def save_stream_identities(self, created: Mapping[str, str]) -> None: ...
+    async def raise_transport_epoch(self) -> int: ...
