@@ -11,7 +11,6 @@ from typing import Protocol
 import structlog
 
 from longtake.engine.dispatcher import DOORBELL_RELAY
-from longtake.errors import AuthorityUnavailable
 from longtake.ports import Doorbell
 from longtake.store import SweepStore
 
@@ -35,17 +34,19 @@ class StreamGuard:
         self.doorbell: Doorbell | None = None
 
     async def seen(self, streams: Sequence[SeenStream]) -> None:
-        """Take note of the streams; raise the epoch when one of them is new under an old name."""
+        """Take note of the streams; raise the epoch when one of them is new under an old name.
+
+        Raises AuthorityUnavailable; the transport tells again at its next look.
+        """
         created = {stream.name: stream.created.isoformat() for stream in streams}
-        try:
-            known = await self._store.stream_identities()
-            if all(known.get(name) == birth for name, birth in created.items()):
-                return
-            await self._store.save_stream_identities(created)
-            if any(name in known and known[name] != birth for name, birth in created.items()):
-                epoch = await self._store.raise_transport_epoch()
-                log.warning("longtake.transport_epoch_raised", epoch=epoch)
-                if self.doorbell is not None:
-                    self.doorbell.ring(DOORBELL_RELAY)
-        except AuthorityUnavailable as error:
-            log.warning("longtake.streams_unchecked", reason=str(error))
+        known = await self._store.stream_identities()
+        if all(known.get(name) == birth for name, birth in created.items()):
+            return
+        remade = [name for name, birth in created.items() if name in known and known[name] != birth]
+        if remade:
+            # First the epoch: when the second write is lost, the next look raises it once more, which is harmless.
+            epoch = await self._store.raise_transport_epoch()
+            log.warning("longtake.transport_epoch_raised", epoch=epoch, streams=remade)
+        await self._store.save_stream_identities(created)
+        if remade and self.doorbell is not None:
+            self.doorbell.ring(DOORBELL_RELAY)
