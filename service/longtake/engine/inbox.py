@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from longtake.contracts.codec import to_json
-from longtake.contracts.ids import inbox_id_for, read_callback_token
+from longtake.contracts.ids import effect_id_for, inbox_id_for, read_callback_token
 from longtake.contracts.problems import problem
 from longtake.engine.hints import Hints
 from longtake.errors import Refused
@@ -84,9 +84,13 @@ class Inbox:
             parent=traceparent,
             attributes={PROVIDER: provider, RUN_ID: str(run_id), STEP: step, ATTEMPT: attempt},
         ) as hop:
-            tenant = await self._store.run_tenant(run_id)
-            if tenant is None:
+            effect_id = effect_id_for(run_id, step=step, attempt=attempt, kind="execute", ordinal=1)
+            found = await self._store.callback_run(run_id, effect_id)
+            if found is None:
                 raise Refused(problem("not-found", "The run of this callback does not exist here."))
+            tenant, step_trace = found
+            # Providers do not hand our context back: the link is the way from the callback to its step.
+            hop.link([step_trace])
             # The key is the provider's delivery id or the digest of what it said, under the attempt it speaks of:
             # "succeeded" after "processing" is not a copy (P4).
             dedupe_key = f"{run_id}/{step}/{attempt}/{authentic.dedupe_key}"

@@ -19,7 +19,7 @@ from longtake.lifecycle import LoopService
 from longtake.ports import Doorbell
 from longtake.store import SweepStore
 from longtake.telemetry.attributes import BATCH_SIZE, SPAN_SWEEP_BATCH
-from longtake.telemetry.tracing import span
+from longtake.telemetry.tracing import span, traces_of
 
 LEASES_MAX = 5
 """Leases an effect may lose before its call was opened; then the attempt counts as failed."""
@@ -69,12 +69,17 @@ class Sweeper(LoopService):
         lost = await self._store.lost_doorbells(
             grace_seconds=self._pace.grace_seconds, limit=DOORBELLS_PER_PASS_MAX
         )
-        asked = [(id_, run_id) for id_, run_id, state in ended if state == "expired"]
+        expired = [lease for lease in ended if lease.state == "expired"]
+        asked = [(lease.id, lease.run_id) for lease in expired]
         if ended:
             log.warning("longtake.leases_ended", leases=len(ended), unknown_or_exhausted=len(asked))
             self._doorbell.ring(DOORBELL_RELAY)
         if asked or lost:
-            with span(SPAN_SWEEP_BATCH, attributes={BATCH_SIZE: len(asked) + len(lost)}):
+            with span(
+                SPAN_SWEEP_BATCH,
+                links=traces_of([*expired, *lost]),
+                attributes={BATCH_SIZE: len(asked) + len(lost)},
+            ):
                 await self._hints.look_at(
                     effects=asked + [(bell.id, bell.run_id) for bell in lost if bell.what == "effect"],
                     inbox=[(bell.id, bell.run_id) for bell in lost if bell.what == "inbox"],

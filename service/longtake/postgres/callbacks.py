@@ -48,7 +48,7 @@ class PostgresInboxStore:
         )
         return None if row is None else row["copies"]
 
-    async def run_tenant(self, run_id: uuid.UUID) -> str | None:
-        """Whose run this is."""
-        tenant: str | None = await repeated(lambda: self._pool.fetchval(statement("run_tenant"), run_id))
-        return tenant
+    async def callback_run(self, run_id: uuid.UUID, effect_id: uuid.UUID) -> tuple[str, str | None] | None:
+        """Whose run it is, and the trace of the effect that the callback answers."""
+        row = await repeated(lambda: self._pool.fetchrow(statement("callback_run"), run_id, effect_id))
+        return None if row is None else (row["tenant_id"], row["traceparent"])

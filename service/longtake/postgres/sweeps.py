@@ -12,7 +12,7 @@ from longtake.contracts.codec import to_json
 from longtake.errors import MigrationError
 from longtake.postgres.failures import repeated
 from longtake.postgres.statements import statement
-from longtake.store import EffectPointer, LostDoorbell, StoreIdentity
+from longtake.store import EffectPointer, EndedLease, LostDoorbell, StoreIdentity
 
 ALIVE_SECONDS = 15.0
 """How long an announcement holds; processes announce themselves three times as often."""
@@ -58,17 +58,17 @@ class PostgresSweepStore:
 
     async def expire_leases(
         self, *, leases_max: int, authority_up_seconds: float, connected: bool
-    ) -> list[tuple[uuid.UUID, uuid.UUID, str]]:
+    ) -> list[EndedLease]:
         """End leases that ran out."""
         rows = await repeated(
             lambda: self._pool.fetch(statement("leases_expire"), leases_max, authority_up_seconds, connected)
         )
-        return [(row["id"], row["run_id"], row["state"]) for row in rows]
+        return [EndedLease(**row) for row in rows]
 
     async def lost_doorbells(self, *, grace_seconds: float, limit: int) -> list[LostDoorbell]:
         """What has waited for the dispatcher too long."""
         rows = await repeated(lambda: self._pool.fetch(statement("doorbells_lost"), grace_seconds, limit))
-        return [LostDoorbell(what=row["what"], id=row["id"], run_id=row["run_id"]) for row in rows]
+        return [LostDoorbell(**row) for row in rows]
 
     async def next_due_seconds(self, *, grace_seconds: float) -> float | None:
         """Seconds until something is due; None when nothing is."""

@@ -23,7 +23,7 @@ from longtake.store.deciding import (
     RunCommit,
 )
 from longtake.store.planning import PlanCheckStore, PlannedRun, Planner, UncheckedRun
-from longtake.store.sweeping import EffectPointer, LostDoorbell, StoreIdentity, SweepStore
+from longtake.store.sweeping import EffectPointer, EndedLease, LostDoorbell, StoreIdentity, SweepStore
 from longtake.store.working import EffectStore, LeaseKeeper
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "DecisionStore",
     "EffectPointer",
     "EffectStore",
+    "EndedLease",
     "Fact",
     "FactBatch",
     "Funds",

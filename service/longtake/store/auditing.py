@@ -31,7 +31,9 @@ class InboxStore(Protocol):
         """Number of copies received so far; None when there is no such run."""
         ...
 
-    async def run_tenant(self, run_id: uuid.UUID) -> str | None: ...
+    async def callback_run(self, run_id: uuid.UUID, effect_id: uuid.UUID) -> tuple[str, str | None] | None:
+        """Whose run it is, and the trace of the effect that the callback answers; None without such a run."""
+        ...
 
 
 class ProjectionRows(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,6 +33,16 @@ class LostDoorbell(msgspec.Struct, frozen=True, kw_only=True):
     what: Literal["effect", "inbox", "run"]
     id: uuid.UUID
     run_id: uuid.UUID
+    traceparent: str | None = None
+
+
+class EndedLease(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease that ran out: its effect is queued again, or the reducer is asked."""
+
+    id: uuid.UUID
+    run_id: uuid.UUID
+    state: Literal["queued", "expired"]
+    traceparent: str | None = None
 
 
 class SweepStore(Protocol):
@@ -44,9 +54,7 @@ class SweepStore(Protocol):
     ) -> list[EffectPointer]: ...
     async def expire_leases(
         self, *, leases_max: int, authority_up_seconds: float, connected: bool
-    ) -> list[tuple[uuid.UUID, uuid.UUID, str]]:
-        """(effect id, run id, new state) of leases that ended."""
-        ...
+    ) -> list[EndedLease]: ...
 
     async def lost_doorbells(self, *, grace_seconds: float, limit: int) -> list[LostDoorbell]: ...
     async def next_due_seconds(self, *, grace_seconds: float) -> float | None: ...

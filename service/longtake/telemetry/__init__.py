@@ -13,6 +13,7 @@ from longtake.telemetry.tracing import (
     is_enabled,
     span,
     trace_id_of,
+    traces_of,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "is_enabled",
     "span",
     "trace_id_of",
+    "traces_of",
 ]

@@ -6,13 +6,13 @@ Spans (one short span per hop; a hop that carries somebody's trace across a queu
 | --------------------- | -------- | ---------- | -------------------------------------------------- |
 | `METHOD route`        | server   | API        | child of the caller's `traceparent`                |
 | `command.admit`       | server   | admission  | child of the caller's `traceparent`, HTTP or NATS  |
-| `dispatch.batch`      | internal | dispatcher | root                                               |
+| `dispatch.batch`      | internal | dispatcher | linked to the traces of its signals                |
 | `run.decide`          | internal | dispatcher | child of the signal's trace, linked to the batch   |
-| `effect.publish`      | producer | relay      | linked to the traces of the effect rows            |
+| `effect.publish`      | producer | relay, admission, dispatcher | linked to the traces of the effect rows |
 | `effect.claim`        | consumer | worker     | linked to the traces of the claimed effects        |
 | `effect.execute`      | consumer | worker     | child of the effect row's trace                    |
-| `effect.report`       | internal | worker     | child of `effect.execute`                          |
-| `callback.receive`    | server   | API        | child of the provider's trace, linked to the step's |
+| `effect.report`       | internal | worker     | linked to the `effect.execute`s whose outcomes it stores |
+| `callback.receive`    | server   | API        | child of the webhook's request, linked to the step's trace |
 | `sweep.batch`         | internal | sweeper    | linked to the traces of what it repairs            |
 | `service.request`     | server   | jetstream  | child of the request's `traceparent`               |
 

@@ -6,10 +6,10 @@ trace that a client started arrives at the provider even when we record none of 
 """
 
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal, Protocol, Self
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -104,6 +104,17 @@ class Span:
         if self._otel is not None:
             self._otel.update_name(name)
 
+    def link(self, traces: Iterable[str | None]) -> None:
+        """Link to traces that became known on the way, at most LINKS_MAX; unreadable ones are left out."""
+        if self._otel is None:
+            return
+        known = dict.fromkeys(self._links)
+        fresh = [text for text in dict.fromkeys(traces) if text is not None and text not in known]
+        self._links = [*known, *fresh][:LINKS_MAX]
+        for text in self._links[len(known) :]:
+            if (context := parse_traceparent(text)) is not None:
+                self._otel.add_link(context)
+
     def fail(self, error_type: str) -> None:
         """Mark the hop as failed where no exception says so."""
         if self._otel is not None:
@@ -178,6 +189,26 @@ def extract(headers: Mapping[str, str] | None) -> str | None:
     if text is None:
         text = next((value for name, value in headers.items() if name.lower() == TRACEPARENT), None)
     return text if parse_traceparent(text) is not None else None
+
+
+class Traced(Protocol):
+    """Anything that a trace came along with."""
+
+    @property
+    def traceparent(self) -> str | None: ...
+
+
+def traces_of(things: Iterable[Traced]) -> Sequence[str]:
+    """The distinct traces of a batch, to link its one span to, at most LINKS_MAX; nothing while tracing is off."""
+    if _tracer is None:
+        return ()
+    traces: dict[str, None] = {}
+    for thing in things:
+        if thing.traceparent is not None:
+            traces[thing.traceparent] = None
+            if len(traces) == LINKS_MAX:
+                break
+    return list(traces)
 
 
 def trace_id_of(traceparent: str | None) -> str | None:

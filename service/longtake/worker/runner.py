@@ -19,7 +19,7 @@ from longtake.lifecycle import LoopService
 from longtake.ports import Delivery, Doorbell, Transport
 from longtake.store import EffectStore, SweepStore
 from longtake.telemetry.attributes import BATCH_SIZE, EFFECT_POOL, SPAN_EFFECT_CLAIM
-from longtake.telemetry.tracing import span
+from longtake.telemetry.tracing import extract, is_enabled, span, traces_of
 from longtake.worker.executor import Executor, Finished
 from longtake.worker.heartbeat import Heartbeat
 from longtake.worker.reporter import Reporter
@@ -117,8 +117,9 @@ class Runner(LoopService):
             with span(
                 SPAN_EFFECT_CLAIM,
                 kind="consumer",
+                links=_traces_of(readable),
                 attributes={EFFECT_POOL: self.pool, BATCH_SIZE: len(pointers)},
-            ):
+            ) as hop:
                 claimed = await self._effects.claim(
                     claim_id=uuid.uuid4(),
                     effects=pointers,
@@ -126,6 +127,8 @@ class Runner(LoopService):
                     owner=self._owner,
                     lease_seconds=self._lease_seconds,
                 )
+                # A message carries one trace and many pointers.
+                hop.link(traces_of(claimed))
         except AuthorityUnavailable as error:
             log.warning("longtake.claim_delayed", pool=self.pool, reason=str(error))
             for delivery in readable:
@@ -219,3 +222,10 @@ class Runner(LoopService):
                 )
             except AuthorityUnavailable as error:
                 log.warning("longtake.release_unsaid", leases=len(left), reason=str(error))
+
+
+def _traces_of(deliveries: list[Delivery]) -> list[str]:
+    """The traces that messages carry; nothing while tracing is off."""
+    if not is_enabled():
+        return []
+    return [trace for delivery in deliveries if (trace := extract(delivery.headers)) is not None]

@@ -1,5 +1,7 @@
 """What happens when nobody knows whether the provider took the request (design.md 5, P18)."""
 
+import uuid
+
 import pytest
 
 from kit.hand_work import Bench
@@ -52,7 +54,7 @@ async def _unknown_after_open_call(bench: Bench) -> tuple:
         effect.id,
     )
     ended = await bench.process.sweep.expire_leases(leases_max=5, authority_up_seconds=0.0, connected=True)
-    assert [(id_, state) for id_, _, state in ended] == [(effect.id, "expired")]
+    assert [(lease.id, lease.state) for lease in ended] == [(effect.id, "expired")]
     await bench.decide([effect.id])
     (look_up,) = await bench.claim()
     assert (look_up.kind, look_up.attempt) == ("reconcile", effect.attempt)
@@ -117,7 +119,7 @@ async def test_a_lease_lost_before_the_call_was_opened_is_a_safe_retry_of_the_sa
             ended = await process.sweep.expire_leases(leases_max=5, authority_up_seconds=0.0, connected=True)
             (again,) = await bench.claim()
 
-            assert [state for _, _, state in ended] == ["queued"]
+            assert [lease.state for lease in ended] == ["queued"]
             assert (again.id, again.attempt) == (effect.id, effect.attempt)
             assert again.fence > effect.fence
             assert (await summary_of(process, str(receipt.run_id)))["revision"] == receipt.revision
@@ -156,8 +158,6 @@ async def test_a_second_delivery_finds_nothing_to_claim(database, broker, tmp_pa
             await start_run(process, "twice", "paid@1")
             pointers = await bench.open_effects()
             first = await bench.claim()
-            import uuid
-
             second = await bench.effects.claim(
                 claim_id=uuid.uuid4(), effects=pointers, limit=10, owner="other", lease_seconds=30
             )

@@ -85,9 +85,9 @@ from longtake.runs r where r.run_id = $5 and ($2::text is null or r.tenant_id = 
 on conflict (tenant_id, provider, dedupe_key) do update set copies = i.copies + 1
 returning i.id, i.copies, i.status;
 
--- name: run_tenant
--- Whose run this is. $1 run id
-select tenant_id from longtake.runs where run_id = $1;
+-- name: callback_run
+-- Whose run this is, and the trace of the effect that a callback answers. $1 run id  $2 effect id
+select r.tenant_id, e.traceparent from longtake.runs r left join longtake.effects e on e.id = $2 where r.run_id = $1;
 
 -- name: key_find
 -- The live key of that id. $1 key id

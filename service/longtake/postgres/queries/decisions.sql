@@ -24,17 +24,19 @@ from longtake.inbox i join longtake.runs r on r.run_id = i.run_id
 where i.settled_at is null and (i.id = any($1::uuid[]) or i.run_id = any($2::uuid[]));
 
 -- name: timers_fetch
--- Due timers and open signals of these runs. $1 run ids.
-select t.run_id, t.tenant_id, 'timer' as source, t.key, null::uuid as signal_id, null::json as payload,
+-- Due timers and open signals of these runs, with the trace of the command each run began with. $1 run ids.
+select t.run_id, t.tenant_id, 'timer' as source, t.key, null::uuid as signal_id, null::json as payload, c.traceparent,
     r.revision, r.poisoned, r.plan_checked, r.ended_at is not null as ended, clock_timestamp() as now,
     (select application from longtake.store) as application
 from longtake.timers t join longtake.runs r on r.run_id = t.run_id
+left join longtake.commands c on (c.tenant_id, c.actor, c.client_command_id) = (r.tenant_id, r.actor, r.command_id)
 where t.run_id = any($1::uuid[]) and t.due_at <= clock_timestamp()
 union all
-select s.run_id, s.tenant_id, 'signal', s.kind, s.id, s.payload,
+select s.run_id, s.tenant_id, 'signal', s.kind, s.id, s.payload, c.traceparent,
     r.revision, r.poisoned, r.plan_checked, r.ended_at is not null, clock_timestamp(),
     (select application from longtake.store)
 from longtake.signals s join longtake.runs r on r.run_id = s.run_id
+left join longtake.commands c on (c.tenant_id, c.actor, c.client_command_id) = (r.tenant_id, r.actor, r.command_id)
 where s.run_id = any($1::uuid[]) and s.settled_at is null;
 
 -- name: known_runs
@@ -91,6 +93,7 @@ update longtake.runs set poisoned = true, status = 'blocked', blockers = '{histo
 --  $82 content type   $83 inbox n   $84 inbox id   $85 inbox status   $86 reason   $87 signal n   $88 signal id
 --  $89 withdrawn n   $90 effect id   $91 expedited n   $92 effect id
 --  $93 n of runs whose scopes are freed   $94 n of runs whose hold is released   $95 store epoch
+--  $96 tenant   $97 actor   $98 client command id   $99 status   $100 receipt (of the command that is answered, or null)
 with wanted as (
     select * from unnest($1::uuid[], $2::integer[]) with ordinality as w (run_id, revision, n)
 ), locked as materialized (
@@ -233,6 +236,10 @@ with wanted as (
         from released_holds h group by 1, 2 order by 1, 2
     ) s
     where a.tenant_id = s.tenant_id and a.account = s.account
+), answered as (
+    update longtake.commands set status = $99, run_id = ($1::uuid[])[1], receipt = $100
+    from flags f
+    where tenant_id = $96 and actor = $97 and client_command_id = $98 and 1 = any(f.good)
 )
 select 'run' as what, ($1::uuid[])[n] as id, null::integer as attempt, null::integer as generation, null::text as pool,
     null::text as traceparent

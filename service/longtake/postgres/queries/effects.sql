@@ -131,7 +131,7 @@ with due as materialized (
 update longtake.effects e set state = case when d.asks then 'expired' else 'queued' end,
     generation = e.generation + 1, published_at = null, lease_owner = null, lease_until = null
 from due d where e.id = d.id
-returning e.id, e.run_id, e.state;
+returning e.id, e.run_id, e.state, e.traceparent;
 
 -- name: pointers_due
 -- Effects whose pointer must be published now: due and never published, or published by a process that is dead, or
@@ -163,21 +163,26 @@ returning e.id, e.attempt, e.generation, e.pool, e.traceparent;
 
 -- name: doorbells_lost
 -- Whatever waits for the dispatcher longer than a grace: receipts, ended leases, deadlines, callbacks, timers, signals.
+-- Timers and signals have no trace of their own; they go back to that of the run's command.
 -- $1 grace seconds  $2 limit
-(select 'effect' as what, e.id, e.run_id from longtake.effects e
+(select 'effect' as what, e.id, e.run_id, coalesce(e.report_traceparent, e.traceparent) as traceparent
+ from longtake.effects e
  join longtake.runs r on r.run_id = e.run_id
  where e.closed_at is null and not r.poisoned
     and ((e.state in ('reported', 'expired') and coalesce(e.reported_at, e.heartbeat_at) < clock_timestamp() - make_interval(secs => $1))
          or (e.receipt is null and e.deadline <= clock_timestamp()))
  limit $2)
 union all
-(select 'inbox', i.id, i.run_id from longtake.inbox i join longtake.runs r on r.run_id = i.run_id
+(select 'inbox', i.id, i.run_id, i.traceparent from longtake.inbox i join longtake.runs r on r.run_id = i.run_id
  where i.settled_at is null and not r.poisoned and i.received_at < clock_timestamp() - make_interval(secs => $1) limit $2)
 union all
-(select 'run', t.run_id, t.run_id from longtake.timers t join longtake.runs r on r.run_id = t.run_id
+(select 'run', t.run_id, t.run_id, c.traceparent from longtake.timers t join longtake.runs r on r.run_id = t.run_id
+ left join longtake.commands c on (c.tenant_id, c.actor, c.client_command_id) = (r.tenant_id, r.actor, r.command_id)
  where t.due_at <= clock_timestamp() and not r.poisoned limit $2)
 union all
-(select 'run', s.run_id, s.run_id from longtake.signals s
+(select 'run', s.run_id, s.run_id, c.traceparent from longtake.signals s
+ join longtake.runs r on r.run_id = s.run_id
+ left join longtake.commands c on (c.tenant_id, c.actor, c.client_command_id) = (r.tenant_id, r.actor, r.command_id)
  where s.settled_at is null and s.created_at < clock_timestamp() - make_interval(secs => $1) limit $2);
 
 -- name: next_due
