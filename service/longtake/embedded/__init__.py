@@ -2,7 +2,7 @@
 
 from .errors import BinaryMissing, DataDirBusy, DataDirUnusable, EmbeddedError, ServerFailed
 from .profile import DURABLE, THROWAWAY, Profile
-from .servers import EmbeddedServers, ServerPids, running_pids
+from .servers import EmbeddedServers, ServerPids, running_pids, running_postgres
 
 __all__ = [
     "DURABLE",
@@ -16,4 +16,5 @@ __all__ = [
     "ServerFailed",
     "ServerPids",
     "running_pids",
+    "running_postgres",
 ]

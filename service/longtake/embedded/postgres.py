@@ -62,16 +62,7 @@ class PostgresServer:
 
     def connect_kwargs(self, database: str = DATABASE) -> dict[str, Any]:
         """The address as keyword arguments of `asyncpg.connect` and `asyncpg.create_pool`."""
-        # An explicit password file that is not there keeps asyncpg away from a home that may not exist.
-        passfile = str(self._home / "no-passfile")
-        return {
-            "host": str(self._sockets),
-            "port": PORT,
-            "user": USER,
-            "database": database,
-            "ssl": False,
-            "passfile": passfile,
-        }
+        return connect_arguments(self._home, database)
 
     async def prepare(self) -> None:
         """Make the cluster if there is none; refuse one of another major version."""
@@ -168,6 +159,19 @@ class PostgresServer:
         if self._data.exists():
             self._data.rmdir()
         fresh.rename(self._data)
+
+
+def connect_arguments(home: Path, database: str) -> dict[str, Any]:
+    """How to reach the server whose files lie in `home`, from any process."""
+    return {
+        "host": str(socket_directory(home / "run")),
+        "port": PORT,
+        "user": USER,
+        "database": database,
+        "ssl": False,
+        # An explicit password file that is not there keeps asyncpg away from a home that may not exist.
+        "passfile": str(home / "no-passfile"),
+    }
 
 
 def socket_directory(wanted: Path, temporary: Callable[[], str] = tempfile.gettempdir) -> Path:

@@ -23,7 +23,7 @@ from .keeper import Keeper
 from .locate import nats_program, postgres_tree
 from .lock import DataDirLock
 from .nats import NatsServer
-from .postgres import DATABASE, PostgresServer
+from .postgres import DATABASE, PostgresServer, connect_arguments
 from .profile import DURABLE, Profile
 
 log = structlog.get_logger("longtake.embedded")
@@ -177,6 +177,14 @@ def running_pids(data_dir: Path) -> ServerPids:
         postgres=_pid_in(data_dir / "postgres" / "data" / "postmaster.pid"),
         nats=_pid_in(data_dir / "nats" / "nats.pid"),
     )
+
+
+def running_postgres(data_dir: Path) -> dict[str, Any] | None:
+    """Connect arguments of the Postgres that another process runs in a data directory; None when none runs."""
+    home = (data_dir / "postgres").resolve()
+    if _pid_in(home / "data" / "postmaster.pid") is None:
+        return None
+    return connect_arguments(home, DATABASE)
 
 
 def _pid_in(path: Path) -> int | None:

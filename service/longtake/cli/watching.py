@@ -1,0 +1,61 @@
+"""Watching a run: a live line on a terminal, plain lines elsewhere, one JSON event a line for programs."""
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from longtake.cli.output import console, print_json, print_line
+from longtake.client import Client, EventSeen
+from longtake.contracts.summary import Summary
+
+QUIET = frozenset({"steps_scheduled"})
+"""Events that say nothing to a person who waits."""
+
+
+async def watch_run(client: Client, run_id: str, *, as_json: bool) -> Summary:
+    """Follow a run to its end and return its last summary."""
+    out = console()
+    if as_json or not out.is_terminal:
+        async for event in client.stream(run_id):
+            if as_json:
+                print_json(event)
+            elif event.type not in QUIET:
+                print_line(describe(event))
+        return await client.summary(run_id)
+    return await _live(client, run_id, out)
+
+
+def describe(event: EventSeen) -> str:
+    """One event in a line."""
+    fields = event.fields
+    step = fields.get("step") or ", ".join(fields.get("steps", ()) if event.type == "steps_cancelled" else ())
+    attempt = f" (attempt {fields['attempt']})" if fields.get("attempt", 1) > 1 else ""
+    said = fields.get("message") or fields.get("evidence") or fields.get("reason") or ""
+    words = event.type.replace("_", " ")
+    money = f" {fields['amount']} credits" if event.type in ("charged", "refunded") else ""
+    tail = f": {said}" if said else ""
+    return f"{event.recorded_at:%H:%M:%S}  {words}{money}{' ' + step if step else ''}{attempt}{tail}"
+
+
+async def _live(client: Client, run_id: str, out: Console) -> Summary:
+    summary = await client.summary(run_id)
+    with Live(_bar(summary), console=out, refresh_per_second=8, transient=True) as live:
+        async for event in client.stream(run_id):
+            if event.type not in QUIET:
+                live.console.print(Text(describe(event)))
+            summary = await client.summary(run_id)
+            live.update(_bar(summary))
+    return await client.summary(run_id)
+
+
+def _bar(summary: Summary) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    progress = summary.progress
+    grid.add_row(
+        ProgressBar(total=max(progress.total, 1), completed=progress.completed, width=30),
+        Text(f"{progress.completed}/{progress.total}"),
+        Text(summary.label),
+    )
+    return grid
