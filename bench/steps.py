@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import asyncpg
+import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -163,4 +164,4 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=0, help="runs per size; 0: as many as in flight, 300 at least")
     parser.add_argument("--limit-seconds", type=float, default=6.0)
     parser.add_argument("--profile", default="", help="write cProfile statistics to FILE.<in flight>")
-    asyncio.run(main(parser.parse_args()))
+    uvloop.run(main(parser.parse_args()))

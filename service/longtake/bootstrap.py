@@ -108,6 +108,7 @@ class Runtime:
         self.incarnation = uuid.uuid4()
         self.owner = f"{socket.gethostname()}-{os.getpid()}-{self.incarnation.hex[:8]}"
         self.public_url = settings.public_url or f"http://{settings.host}:{settings.port}"
+        self.dispatcher: Dispatcher | None = None
         self._pools: list[asyncpg.Pool] = []
         self._services: list[Service] = []
         self._started = False
@@ -187,15 +188,15 @@ class Runtime:
             activities=tuple(self.app.activities) if self.app else (),
         )
         await presence.announce()
-        self._services = [presence, self.transport, self.doorbell]
-        if "api" in self.roles:
-            await self._build_api(epoch)
+        self._services = [presence, self.transport, self.doorbell, self.hints]
         if "dispatcher" in self.roles:
             store = PostgresDecisionStore(
                 await self._pool("dispatcher"), store_epoch=epoch, incarnation=self.incarnation
             )
             self.dispatcher = Dispatcher(store, self.hints, self.doorbell, store_epoch=epoch)
             self._services.append(DispatchLoop(self.dispatcher, self.transport, self.sweep))
+        if "api" in self.roles:
+            await self._build_api(epoch)
         if "worker" in self.roles:
             await self._build_worker(epoch)
         if "sweeper" in self.roles:
@@ -237,6 +238,7 @@ class Runtime:
             self.app,
             self.hints,
             store_epoch=epoch,
+            on_started=self.dispatcher.cache.put_new if self.dispatcher else None,
         )
         self.inbox = Inbox(
             PostgresInboxStore(pool), self.hints, secret=self.secret, verifiers=self.app.verifiers

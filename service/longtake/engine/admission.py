@@ -4,13 +4,14 @@ keep the command -> lock -> decide -> write -> store the answer: one commit. A r
 same id with another intent is refused. What cannot be read or planned is refused before anything is kept.
 """
 
-import uuid
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
 import structlog
 
-from longtake.contracts.commands import Command, Receipt
+from longtake.contracts.commands import Command, CommandStatus, Receipt
 from longtake.contracts.ids import run_id_for
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem, ProblemError, problem
@@ -61,12 +62,20 @@ class Admission:
     """Admits commands of all channels."""
 
     def __init__(
-        self, store: AdmissionStore, planner: Planner | None, hints: Hints, *, store_epoch: int
+        self,
+        store: AdmissionStore,
+        planner: Planner | None,
+        hints: Hints,
+        *,
+        store_epoch: int,
+        on_started: Callable[[LiveRun], None] | None = None,
     ) -> None:
+        """`on_started` gets each new run after its commit: a dispatcher in the same process need not load it."""
         self._store = store
         self._planner = planner
         self._hints = hints
         self._store_epoch = store_epoch
+        self._on_started = on_started
 
     async def admit(
         self, principal: Principal, command: Command, *, channel: Channel, traceparent: str | None
@@ -85,22 +94,29 @@ class Admission:
                 COMMAND_KIND: command.kind,
             },
         ) as hop:
-            answer, result = await self._admit_patiently(
+            admitted = await self._admit_patiently(
                 principal, command, channel, hop.traceparent or traceparent
             )
+            answer = admitted.answer
             hop.set(OUTCOME, "duplicate" if answer.replayed else answer.receipt.status)
             if answer.receipt.run_id is not None:
                 hop.set(RUN_ID, answer.receipt.run_id)
-            if result is not None:
-                await self._hints.effects(result.pointers)
-                if result.withdrawn and answer.receipt.run_id is not None:
-                    run_id = uuid.UUID(answer.receipt.run_id)
-                    await self._hints.look_at(effects=[(id_, run_id) for id_ in result.withdrawn])
+            self._announce(admitted)
             return answer
+
+    def _announce(self, admitted: "_Admitted") -> None:
+        """Hint at what was committed; whatever is lost of it, relay and sweeper find."""
+        if admitted.result is None or admitted.run is None:
+            return
+        if admitted.is_new_run and self._on_started is not None:
+            self._on_started(admitted.run)
+        self._hints.effects_soon(admitted.result.pointers)
+        run_id = admitted.run.head.run_id
+        self._hints.look_at_soon((id_, run_id) for id_ in admitted.result.withdrawn)
 
     async def _admit_patiently(
         self, principal: Principal, command: Command, channel: Channel, traceparent: str | None
-    ) -> tuple[Answer, CommitResult | None]:
+    ) -> "_Admitted":
         try:
             intent = command.intent_hash()
         except UncanonicalValue as error:
@@ -155,9 +171,9 @@ class Admission:
         planned: PlannedRun | Answer | None,
         channel: Channel,
         traceparent: str | None,
-    ) -> tuple[Answer, CommitResult | None]:
+    ) -> "_Admitted":
         if isinstance(planned, Answer):
-            return planned, None
+            return _Admitted(answer=planned)
         async with self._store.transaction(
             principal, channel=channel, traceparent=traceparent
         ) as transaction:
@@ -170,15 +186,10 @@ class Admission:
                             "command-in-progress", "The command is being accepted.", retry_after_seconds=1
                         )
                     )
-                return known, None
+                return _Admitted(answer=known)
             if planned is not None:
-                receipt, result = await self._start(
-                    transaction, principal, command, planned, now, traceparent
-                )
-            else:
-                receipt, result = await self._control(transaction, principal, command, traceparent)
-            await transaction.settle_command(receipt)
-        return Answer(receipt=receipt), result
+                return await self._start(transaction, principal, command, planned, now, traceparent)
+            return await self._control(transaction, principal, command, traceparent)
 
     async def _known(self, transaction: AdmissionTransaction, command: Command, intent: str) -> Answer | None:
         stored = await transaction.stored_answer(str(command.client_command_id))
@@ -202,9 +213,9 @@ class Admission:
         principal: Principal,
         command: Command,
         planned: PlannedRun,
-        now: Any,
+        now: datetime,
         traceparent: str | None,
-    ) -> tuple[Receipt, CommitResult | None]:
+    ) -> "_Admitted":
         command_id = str(command.client_command_id)
         body = payload_of(command, GenerationBody)
         run_id = run_id_for(tenant=principal.tenant, actor=principal.actor, client_command_id=command_id)
@@ -212,7 +223,7 @@ class Admission:
             await transaction.lock_project(command.project)
             held = await transaction.held_scopes(command.project, planned.scopes)
             if held:
-                return _rejected(command, _scope_conflict(held)), None
+                return await _reject(transaction, _rejected(command, _scope_conflict(held)))
         new = NewRun(
             run_id=run_id,
             project=command.project,
@@ -229,7 +240,8 @@ class Admission:
             application=planned.application,
         )
         if not await transaction.lay_down(new, command_id=command_id, now=now):
-            return _rejected(command, await self._no_funds(transaction, body.account, planned.cap)), None
+            poor = await self._no_funds(transaction, body.account, planned.cap)
+            return await _reject(transaction, _rejected(command, poor))
         run = LiveRun(
             state=initial(run_id, principal.tenant, compile_document(planned.plan_document)),
             head=Head(
@@ -258,18 +270,9 @@ class Admission:
             ),
             now,
         )
-        result = await self._write(transaction, run, decision, command_id, traceparent, now)
-        return (
-            Receipt(
-                command_id=command_id,
-                kind=command.kind,
-                status="running",
-                run_id=str(run_id),
-                revision=run.state.revision,
-                summary=summarize(run.state, now=now),
-            ),
-            result,
-        )
+        receipt = _applied(command, run, "running", now)
+        result = await self._write(transaction, run, decision, receipt, traceparent, now)
+        return _Admitted(answer=Answer(receipt=receipt), result=result, run=run, is_new_run=True)
 
     async def _control(
         self,
@@ -277,7 +280,7 @@ class Admission:
         principal: Principal,
         command: Command,
         traceparent: str | None,
-    ) -> tuple[Receipt, CommitResult | None]:
+    ) -> "_Admitted":
         command_id = str(command.client_command_id)
         run_id, revision = target_of(command)
         locked = await transaction.lock_run(run_id)
@@ -303,35 +306,27 @@ class Admission:
         decision = decide(run.state, signal_of(command, principal, command_id, revision), now)
         if decision.refusal is not None:
             receipt = _rejected(command, decision.refusal)
-            return msgspec.structs.replace(receipt, run_id=str(run_id), revision=run.state.revision), None
-        result = await self._write(transaction, run, decision, command_id, traceparent, now)
-        return (
-            Receipt(
-                command_id=command_id,
-                kind=command.kind,
-                status=decision.command_status,
-                run_id=str(run_id),
-                revision=run.state.revision,
-                summary=summarize(run.state, now=now),
-            ),
-            result,
-        )
+            place = {"run_id": str(run_id), "revision": run.state.revision}
+            return await _reject(transaction, msgspec.structs.replace(receipt, **place))
+        receipt = _applied(command, run, decision.command_status, now)
+        result = await self._write(transaction, run, decision, receipt, traceparent, now)
+        return _Admitted(answer=Answer(receipt=receipt), result=result, run=run)
 
     async def _write(
         self,
         transaction: AdmissionTransaction,
         run: LiveRun,
         decision: Decision,
-        command_id: str,
+        receipt: Receipt,
         traceparent: str | None,
-        now: Any,
+        now: datetime,
     ) -> CommitResult:
         commit = empty_commit(run, traceparent=traceparent)
         add_decision(
-            commit, run, decision, causation=f"command:{command_id}", traceparent=traceparent, now=now
+            commit, run, decision, causation=f"command:{receipt.command_id}", traceparent=traceparent, now=now
         )
         finish(commit, run, dict.fromkeys(decision.touched))
-        result = await transaction.commit_run(commit)
+        result = await transaction.commit_run(commit, receipt)
         if run.head.run_id not in result.committed:
             raise _Moved
         return result
@@ -350,6 +345,32 @@ class Admission:
             f"{funds.held} promised to active runs); this run may cost up to {cap}.",
             ProblemError("/payload/account", "cannot pay", f"add {cap - funds.balance + funds.held} credits"),
         )
+
+
+class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, and what was committed for it."""
+
+    answer: Answer
+    result: CommitResult | None = None
+    run: LiveRun | None = None
+    is_new_run: bool = False
+
+
+async def _reject(transaction: AdmissionTransaction, receipt: Receipt) -> _Admitted:
+    """Keep the refusal as the command's answer: a repeat gets it again (P23)."""
+    await transaction.settle_command(receipt)
+    return _Admitted(answer=Answer(receipt=receipt))
+
+
+def _applied(command: Command, run: LiveRun, status: CommandStatus, now: datetime) -> Receipt:
+    return Receipt(
+        command_id=str(command.client_command_id),
+        kind=command.kind,
+        status=status,
+        run_id=str(run.head.run_id),
+        revision=run.state.revision,
+        summary=summarize(run.state, now=now),
+    )
 
 
 class _Moved(Exception):

@@ -90,6 +90,11 @@ class RunCache:
         while len(self._runs) > self._runs_max:
             self._runs.popitem(last=False)
 
+    def put_new(self, run: LiveRun) -> None:
+        """Take over a run that was just admitted, unless it is here already."""
+        if run.head.run_id not in self._runs:
+            self.put(run)
+
     def forget(self, run_id: uuid.UUID) -> None:
         """Drop what may no longer be true."""
         self._runs.pop(run_id, None)
@@ -174,7 +179,6 @@ def empty_commit(run: LiveRun, *, traceparent: str | None) -> RunCommit:
     return RunCommit(
         run_id=run.head.run_id,
         expected_revision=run.head.seq,
-        row=run_row(run.state),
         head_hash=run.head.hash,
         events=[],
         steps=[],

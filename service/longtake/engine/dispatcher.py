@@ -30,7 +30,7 @@ from longtake.telemetry.attributes import (
     SPAN_DISPATCH_BATCH,
     SPAN_RUN_DECIDE,
 )
-from longtake.telemetry.tracing import span
+from longtake.telemetry.tracing import span, traces_of
 
 ROUNDS_MAX = 5
 """How often runs that moved under our hands are decided again in one batch."""
@@ -110,7 +110,9 @@ class Dispatcher:
         by_run = self._checked(batch.facts, outcome)
         if not by_run:
             return Pointers()
-        with span(SPAN_DISPATCH_BATCH, attributes={BATCH_SIZE: len(batch.facts)}) as hop:
+        with span(
+            SPAN_DISPATCH_BATCH, links=traces_of(batch.facts), attributes={BATCH_SIZE: len(batch.facts)}
+        ) as hop:
             runs = await self._runs(by_run)
             commits, broken = self._decide_all(runs, by_run, hop.traceparent)
             commits += await self._block(broken, by_run)
@@ -124,7 +126,7 @@ class Dispatcher:
                 raise
             outcome.committed += len(result.committed)
             self._keep(commits, result)
-            await self._hints.effects(result.pointers)
+            self._hints.effects_soon(result.pointers)
         self._announce_later(commits, result)
         return _again(by_run, commits, result)
 
@@ -194,7 +196,7 @@ class Dispatcher:
             attributes={RUN_ID: str(run.head.run_id)},
         ) as hop:
             commit = self._decide_run(run, facts, traceparent=hop.traceparent)
-            hop.set(RUN_REVISION, commit.row.revision)
+            hop.set(RUN_REVISION, commit.row.revision if commit.row else 0)
             return commit
 
     async def _block(
@@ -211,7 +213,9 @@ class Dispatcher:
 
     def _keep(self, commits: Sequence[RunCommit], result: CommitResult) -> None:
         for commit in commits:
-            if commit.run_id not in result.committed or commit.row.ended_at is not None:
+            if commit.run_id not in result.committed or (
+                commit.row is not None and commit.row.ended_at is not None
+            ):
                 self.cache.forget(commit.run_id)
 
     def _announce_later(self, commits: Sequence[RunCommit], result: CommitResult) -> None:

@@ -3,6 +3,7 @@
 Whatever is lost here is found by relay and sweeper, so publishing never fails a caller: it is logged and counted.
 """
 
+import asyncio
 import uuid
 from collections.abc import Iterable, Sequence
 
@@ -19,6 +20,8 @@ from longtake.contracts.pointers import (
 from longtake.errors import TransportUnavailable
 from longtake.ports import OutgoingMessage, Publisher
 from longtake.store import EffectPointer
+from longtake.telemetry.attributes import BATCH_SIZE, SPAN_EFFECT_PUBLISH
+from longtake.telemetry.tracing import current_traceparent, span, traces_of
 
 EFFECT_STREAM = "LT_EFFECT"
 CALLBACK_STREAM = "LT_CALLBACK"
@@ -33,15 +36,60 @@ def pack_factor(pool: str) -> int:
 
 
 class Hints:
-    """Publishes pointers of one process under the store's epoch."""
+    """Publishes pointers of one process under the store's epoch. A `Service`, so that nothing is left unsaid at its end."""
 
     def __init__(self, publisher: Publisher, *, store_epoch: int) -> None:
         self._publisher = publisher
         self._epoch = store_epoch
+        self._waiting_effects: list[EffectPointer] = []
+        self._waiting_looks: list[tuple[uuid.UUID, uuid.UUID]] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    def effects_soon(self, pointers: Iterable[EffectPointer]) -> None:
+        """Publish without being waited for: what gathers while one publication is under way goes out together."""
+        self._waiting_effects.extend(pointers)
+        self._flush()
+
+    def look_at_soon(self, effects: Iterable[tuple[uuid.UUID, uuid.UUID]]) -> None:
+        """Ask the dispatcher to look at effects, without being waited for."""
+        self._waiting_looks.extend(effects)
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._flushing is None and (self._waiting_effects or self._waiting_looks):
+            self._flushing = asyncio.create_task(self._publish_waiting(), name="hints")
+
+    async def _publish_waiting(self) -> None:
+        try:
+            while self._waiting_effects or self._waiting_looks:
+                pointers, self._waiting_effects = self._waiting_effects, []
+                looks, self._waiting_looks = self._waiting_looks, []
+                await asyncio.gather(self.effects(pointers), self.look_at(effects=looks))
+        finally:
+            self._flushing = None
+
+    async def start(self) -> None:
+        """Nothing to begin."""
+
+    async def started(self) -> None:
+        """Hints can be given at once."""
+
+    async def stop(self) -> None:
+        """See what was not waited for published."""
+        if self._flushing is not None:
+            await asyncio.wait([self._flushing])
 
     async def effects(self, pointers: Sequence[EffectPointer]) -> int:
         """Publish pointers to effects; returns how many messages were stored."""
-        return await self._publish(list(self._effect_messages(pointers)))
+        if not pointers:
+            return 0
+        with span(
+            SPAN_EFFECT_PUBLISH,
+            kind="producer",
+            links=traces_of(pointers),
+            attributes={BATCH_SIZE: len(pointers)},
+        ):
+            return await self._publish(list(self._effect_messages(pointers)))
 
     async def look_at(
         self,
@@ -61,6 +109,7 @@ class Hints:
             for id_, run_id in pairs:
                 parts.setdefault(callback_part(run_id, CALLBACK_PARTS), ([], [], []))[index].append(id_)
         messages = []
+        traceparent = traceparent or current_traceparent()
         headers = {"traceparent": traceparent} if traceparent else {}
         for part, (effect_ids, inbox_ids, run_ids) in parts.items():
             for start in range(

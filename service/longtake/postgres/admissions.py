@@ -154,10 +154,14 @@ class PostgresAdmission:
         events = await self._connection.fetch(statement("events_load"), [run_id], [0])
         return loaded_run(row, events), row["now"], row["plan_checked"], row["application"]
 
-    async def commit_run(self, commit: RunCommit) -> CommitResult:
-        """Write the decision with the statement that the dispatcher uses."""
+    async def commit_run(self, commit: RunCommit, receipt: Receipt) -> CommitResult:
+        """Write the decision and the answer with the statement that the dispatcher uses."""
         return await commit_decisions(
-            self._connection, [commit], store_epoch=self._store_epoch, incarnation=self._incarnation
+            self._connection,
+            [commit],
+            store_epoch=self._store_epoch,
+            incarnation=self._incarnation,
+            answer=(self._principal, receipt),
         )
 
     async def settle_command(self, receipt: Receipt) -> None:

@@ -7,7 +7,10 @@ from typing import Any
 import asyncpg
 import asyncpg.pool
 
+from longtake.contracts.codec import to_json
+from longtake.contracts.commands import Receipt
 from longtake.contracts.ids import artifact_id_for
+from longtake.contracts.principal import Principal
 from longtake.postgres.statements import statement
 from longtake.store import CommitResult, EffectPointer, RunCommit
 
@@ -20,11 +23,17 @@ async def commit_decisions(
     *,
     store_epoch: int,
     incarnation: uuid.UUID,
+    answer: tuple[Principal, Receipt] | None = None,
 ) -> CommitResult:
-    """Write all runs of a batch in one statement; runs that moved meanwhile are left out."""
+    """Write all runs of a batch in one statement; runs that moved meanwhile are left out.
+
+    `answer` is stored with the one run of an admission.
+    """
     ordered = sorted(commits, key=lambda commit: commit.run_id)
     rows = await connection.fetch(
-        statement(_COMMIT), *_columns(ordered, store_epoch=store_epoch, incarnation=incarnation)
+        statement(_COMMIT),
+        *_columns(ordered, store_epoch=store_epoch, incarnation=incarnation),
+        *_answer_columns(answer),
     )
     committed = frozenset(row["id"] for row in rows if row["what"] == "run")
     pointers = [
@@ -58,6 +67,13 @@ async def commit_decisions(
     )
 
 
+def _answer_columns(answer: tuple[Principal, Receipt] | None) -> tuple[Any, ...]:
+    if answer is None:
+        return (None,) * 5
+    principal, receipt = answer
+    return principal.tenant, principal.actor, receipt.command_id, receipt.status, to_json(receipt)
+
+
 def _transposed(rows: list[tuple[Any, ...]], width: int) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
 
@@ -78,6 +94,7 @@ def _columns(commits: list[RunCommit], *, store_epoch: int, incarnation: uuid.UU
     expedited: list[tuple[Any, ...]] = []
     for n, commit in enumerate(commits, start=1):
         row = commit.row
+        assert row is not None, "a finished commit has its projection"
         runs.append(
             (
                 commit.run_id,

@@ -67,12 +67,13 @@ class RunCommit(msgspec.Struct, kw_only=True):
 
     run_id: uuid.UUID
     expected_revision: int
-    row: RunRow
     head_hash: bytes
     events: list[StoredEvent]
     steps: list[StepRow]
     effects: list[tuple[EffectIntent, str | None]]
     """With the external ref that polls, reconciles and cancels carry."""
+    row: RunRow | None = None
+    """The run's projection; set when everything of the batch is decided."""
     traceparent: str | None = None
     closings: list[EffectClosing] = []
     withdrawn: list[uuid.UUID] = []

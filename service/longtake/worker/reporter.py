@@ -15,6 +15,8 @@ from longtake.engine.hints import Hints
 from longtake.errors import AuthorityUnavailable
 from longtake.lifecycle import LoopService
 from longtake.store import EffectStore
+from longtake.telemetry.attributes import BATCH_SIZE, SPAN_EFFECT_REPORT
+from longtake.telemetry.tracing import span, traces_of
 
 REPORTS_PER_STATEMENT_MAX = 256
 REPORTS_WAITING_MAX = 4096
@@ -45,7 +47,6 @@ class Reporter(LoopService):
 
     async def _work(self, stopping: asyncio.Event) -> None:
         stop = asyncio.create_task(stopping.wait())
-        ringing: asyncio.Task[int] | None = None
         try:
             while not (stopping.is_set() and self._queue.empty()):
                 taking = asyncio.create_task(self._queue.get())
@@ -58,13 +59,9 @@ class Reporter(LoopService):
                 while len(batch) < REPORTS_PER_STATEMENT_MAX and not self._queue.empty():
                     batch.append(self._queue.get_nowait())
                 looked_at = await self._store_patiently(batch)
-                if ringing is not None:
-                    await ringing
-                ringing = asyncio.create_task(self._hints.look_at(effects=looked_at))
+                self._hints.look_at_soon(looked_at)
         finally:
             stop.cancel()
-            if ringing is not None:
-                await ringing
 
     async def _store_patiently(self, batch: list[_Waiting]) -> list[tuple[uuid.UUID, uuid.UUID]]:
         # One row an effect: a zombie's and our own report of one effect go one after the other.
@@ -72,7 +69,11 @@ class Reporter(LoopService):
         later = [waiting for waiting in batch if first[waiting.report.effect_id] is not waiting]
         while True:
             try:
-                looked_at = await self._store.report([waiting.report for waiting in first.values()])
+                reports = [waiting.report for waiting in first.values()]
+                with span(
+                    SPAN_EFFECT_REPORT, links=traces_of(reports), attributes={BATCH_SIZE: len(reports)}
+                ):
+                    looked_at = await self._store.report(reports)
                 break
             except AuthorityUnavailable as error:
                 log.warning("longtake.report_delayed", receipts=len(first), reason=str(error))
