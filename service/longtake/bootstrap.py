@@ -16,7 +16,7 @@ import asyncpg
 import structlog
 
 from longtake import resources
-from longtake.api import ApiContext, ApiServer, build_asgi
+from longtake.api import ApiContext, ApiServer, NatsRequests, build_asgi
 from longtake.contracts.effects import ClaimedEffect
 from longtake.contracts.ids import callback_token_for
 from longtake.engine.admission import Admission
@@ -35,6 +35,7 @@ from longtake.engine.sweeper import Sweeper
 from longtake.errors import ConfigurationError
 from longtake.jetstream.connection import Connection, ConnectionOptions
 from longtake.jetstream.doorbell import NatsDoorbell
+from longtake.jetstream.services import CommandServices
 from longtake.jetstream.transport import JetStreamTransport
 from longtake.lifecycle import Service, start_all, stop_all
 from longtake.postgres.admissions import PostgresAdmissionStore
@@ -58,6 +59,9 @@ from longtake.worker.reporter import Reporter
 from longtake.worker.runner import Runner
 
 POOL_SIZE = {"api": 6, "dispatcher": 4, "relay": 2, "sweeper": 2, "worker": 4}
+
+DISPATCH_LANES = ((0, 1), (2, 3))
+"""Parts of LT_CALLBACK by loop: while one waits for its commit the other decides (design.md 14)."""
 
 log = structlog.get_logger("longtake.bootstrap")
 
@@ -194,7 +198,10 @@ class Runtime:
                 await self._pool("dispatcher"), store_epoch=epoch, incarnation=self.incarnation
             )
             self.dispatcher = Dispatcher(store, self.hints, self.doorbell, store_epoch=epoch)
-            self._services.append(DispatchLoop(self.dispatcher, self.transport, self.sweep))
+            for lane in DISPATCH_LANES:
+                self._services.append(
+                    DispatchLoop(self.dispatcher, self.transport, self.sweep, parts=lane)
+                )
         if "api" in self.roles:
             await self._build_api(epoch)
         if "worker" in self.roles:
@@ -254,6 +261,10 @@ class Runtime:
             cursor_secret=self.secret,
             hosts=self.settings.hosts,
             transport_linked=lambda: self.transport.connection.is_linked,
+        )
+        requests = NatsRequests(context)
+        self._services.append(
+            CommandServices(self.transport.connection, command=requests.command, summary=requests.summary)
         )
         self.api_server = ApiServer(
             host=self.settings.host, port=self.settings.port, stopping=context.stopping

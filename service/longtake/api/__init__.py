@@ -2,6 +2,7 @@
 
 from longtake.api.app import build_api, build_asgi
 from longtake.api.context import ApiContext
+from longtake.api.requests import NatsRequests
 from longtake.api.server import ApiServer
 
-__all__ = ["ApiContext", "ApiServer", "build_api", "build_asgi"]
+__all__ = ["ApiContext", "ApiServer", "NatsRequests", "build_api", "build_asgi"]

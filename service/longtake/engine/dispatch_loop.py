@@ -7,7 +7,7 @@ as dead letters first. While the authority is away nothing is acked and everythi
 import asyncio
 import random
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import structlog
@@ -34,9 +34,15 @@ class DispatchLoop(LoopService):
     """The dispatcher role of one process."""
 
     def __init__(
-        self, dispatcher: Dispatcher, transport: Transport, sweep: SweepStore, *, parts: int = CALLBACK_PARTS
+        self,
+        dispatcher: Dispatcher,
+        transport: Transport,
+        sweep: SweepStore,
+        *,
+        parts: Sequence[int] = range(CALLBACK_PARTS),
     ) -> None:
-        super().__init__("dispatcher", self._work)
+        """Runs of different parts never meet, so loops over disjoint parts may share a dispatcher."""
+        super().__init__(f"dispatcher-{'-'.join(map(str, parts))}", self._work)
         self._dispatcher = dispatcher
         self._transport = transport
         self._sweep = sweep
@@ -44,7 +50,7 @@ class DispatchLoop(LoopService):
         self._queue: asyncio.Queue[list[Delivery]] = asyncio.Queue(BATCHES_QUEUED_MAX)
 
     async def _work(self, stopping: asyncio.Event) -> None:
-        subscriptions = [await self._transport.callbacks(part) for part in range(self._parts)]
+        subscriptions = [await self._transport.callbacks(part) for part in self._parts]
         readers = [asyncio.create_task(self._read(subscription, stopping)) for subscription in subscriptions]
         settling: asyncio.Task[None] | None = None
         stop = asyncio.create_task(stopping.wait())
