@@ -44,4 +44,4 @@ def identifier(text: str, what: str) -> uuid.UUID:
             raise ValueError(text)
         return uuid.UUID(text)
     except ValueError as error:
-        raise not_found(what) from error
+        raise not_found(f"{what} {text[:64]!r}") from error

@@ -83,15 +83,22 @@ async def get_summary(request: Caller, api: Api, run_id: str) -> Response[Any]:
     row = await api.reads.summary(request.user.tenant, identifier(run_id, "run"))
     if row is None:
         raise not_found(f"run {run_id}")
-    summary = _summaries.decode(row["summary"])
-    wait = poll_after_ms(row["poll_at"], summary.status, row["now"])
+    summary = summary_now(row)
+    wait = summary.timing.poll_after_ms
     etag = revision_etag(row["store_epoch"], row["revision"])
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     if wait is not None:
         headers["Retry-After"] = str(math.ceil(wait / 1000))
     if matches(request.headers.get("if-none-match"), etag):
         return Response(None, status_code=304, headers=headers)
-    return Response(msgspec.structs.replace(summary, timing=Timing(poll_after_ms=wait)), headers=headers)
+    return Response(summary, headers=headers)
+
+
+def summary_now(row: Row) -> Summary:
+    """The stored summary with the wait that is right now."""
+    summary = _summaries.decode(row["summary"])
+    wait = poll_after_ms(row["poll_at"], summary.status, row["now"])
+    return msgspec.structs.replace(summary, timing=Timing(poll_after_ms=wait))
 
 
 def matches(if_none_match: str | None, etag: str) -> bool:

@@ -64,6 +64,9 @@ class CommandServices:
         """Answer from now on, over every new link too."""
         await self._connection.on_link(self._on_link)
 
+    async def started(self) -> None:
+        """Nothing to wait for: without a link there is nobody to answer."""
+
     async def stop(self) -> None:
         """Take no more requests and finish those at hand. May be called twice."""
         self._connection.off_link(self._on_link)
