@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from longtake import InvalidInput, ProblemError
+from longtake import InvalidInput, LongtakeError, ProblemError
 from videoads.brief import Brief, BriefError, brief_as_json, parse_brief, read_brief
 from videoads.providers.launch import SyntheticProviders, find_providers, start_providers, stop_providers
 from videoads.providers.witness import accepted_creates, read_witness, total_cost
@@ -46,6 +46,10 @@ SMALL_BRIEF: dict[str, Any] = {
     "narration": ["It shines for you."],
     "closing": {"offer": "Two for one in May", "button": "Take one home", "address": "lantern.example"},
 }
+
+
+def _installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +96,25 @@ class SyntheticWorld:
             cost=total_cost(lines),
         )
 
+    async def hold_answers(self, providers: Sequence[str]) -> None:
+        """Order, for the next create at each, that the job is taken and its answer waits."""
+        rules = [{"fault": {"kind": "hold_response"}, "style": style, "nth": [1]} for style in providers]
+        await self._order("POST", "/control/rules", rules)
+
+    async def release_answers(self) -> None:
+        """Let them go."""
+        await self._order("POST", "/control/release", {"token": "*"})
+
+    async def forget_holds(self) -> None:
+        """No rules."""
+        await self._order("DELETE", "/control/rules")
+
+    async def _order(self, method: str, path: str, document: Any = None) -> None:
+        # A service that was restarted may have started them anew, on another port.
+        running = await find_providers(self._providers.data)
+        self._providers = running or self._providers
+        await asyncio.to_thread(_ask, self._providers.base_url, method, path, document)
+
     async def stop(self) -> None:
         """End whichever program owns the directory by now."""
         running = await find_providers(self._providers.data)
@@ -108,6 +131,16 @@ class ForeignWorld:
         """Nothing can be seen from here."""
         return Seen()
 
+    async def hold_answers(self, providers: Sequence[str]) -> None:
+        """Their answers cannot be held."""
+        raise LongtakeError("--crash needs the synthetic providers: unset VIDEOADS_PROVIDERS_URL")
+
+    async def release_answers(self) -> None:
+        """None is held."""
+
+    async def forget_holds(self) -> None:
+        """None is held."""
+
     async def stop(self) -> None:
         """They are not ours."""
 
@@ -117,6 +150,8 @@ class AdShowcase:
 
     workflow = "short.generation@1"
     brief_default = BRIEFS / "espresso.json"
+    phases = ("script", "scenes", "sound", "render", "delivery")
+    providers = ("clips", *(("voice",) if all(map(_installed, VOICE_PACKAGES)) else ()), "music", "render")
     deliveries = ("ad", "poster", "contact", "inspection")
 
     def shortfalls(self) -> Sequence[str]:
@@ -188,19 +223,27 @@ def _order(brief: Brief) -> Order:
     return Order(title=brief.product, input={"brief": brief_as_json(brief)}, notes=notes, weights=weights)
 
 
-def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
-
-
 def _stats(base_url: str) -> dict[str, Any]:
     """Numbers by provider; none while the program is away."""
+    try:
+        numbers: dict[str, Any] = _ask(base_url, "GET", "/control/stats")["providers"]
+        return numbers
+    except OSError:
+        return {}
+
+
+def _ask(base_url: str, method: str, path: str, document: Any = None) -> Any:
+    """Ask the control plane. The standard library asks: no proxy, no certificates. Raises OSError."""
     address = urlsplit(base_url)
     connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=ASK_SECONDS_MAX)
     try:
-        connection.request("GET", "/control/stats")
-        numbers: dict[str, Any] = msgspec.json.decode(connection.getresponse().read())["providers"]
-        return numbers
-    except (OSError, http.client.HTTPException, msgspec.DecodeError):
-        return {}
+        connection.request(method, path, None if document is None else msgspec.json.encode(document))
+        answer = connection.getresponse()
+        raw = answer.read()
+        if answer.status != 200:
+            raise OSError(f"the providers' control plane refused {path}: {raw[:200]!r}")
+        return msgspec.json.decode(raw)
+    except (http.client.HTTPException, msgspec.DecodeError) as error:
+        raise OSError(f"the providers' control plane broke off: {error}") from error
     finally:
         connection.close()

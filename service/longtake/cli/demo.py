@@ -6,6 +6,7 @@ was published. Leaves to others: the service process (demo_service), the view (d
 
 import asyncio
 import os
+import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from longtake.cli.demo_crash import crash_bench
 from longtake.cli.demo_result import DemoResult, messages_published, read_result, write_files
 from longtake.cli.demo_service import DemoService
 from longtake.cli.demo_view import DemoView
@@ -56,11 +58,32 @@ def demo(
     showcase = showcase_of(settings.app)
     if short := showcase.shortfalls():
         raise ConfigurationError("; ".join(short))
+    if crash:
+        return run(
+            _crash(showcase, settings.app, seed, settings.data_dir if data_dir else None, as_json=json)
+        )
     path = brief or showcase.brief_default
     order = read_order(showcase, path)
     return run(
         _demo(showcase, settings.app, order, out=out.absolute(), data_dir=settings.data_dir, as_json=json)
     )
+
+
+async def _crash(showcase: Showcase, app: str, seed: int, data_dir: Path | None, *, as_json: bool) -> int:
+    """One crash run, in a directory that is thrown away unless one was named."""
+    view = DemoView(console(), live=False)
+    with tempfile.TemporaryDirectory(prefix="longtake-crash-") as folder:
+        async with crash_bench(showcase, app, data_dir or Path(folder)) as bench:
+            view.say(f"seed {seed}")
+            report = await bench.run(seed, say=lambda line: view.say(f"  {line}"))
+    for check in report.checks:
+        view.say(f"  {'kept  ' if check.kept else 'BROKEN'}  {check.name}: {check.found}")
+    view.say(
+        f"run {report.run_id}: {'every promise kept' if report.kept else 'PROMISES BROKEN'} in {report.seconds:.1f} s"
+    )
+    if as_json:
+        print_json(report)
+    return 0 if report.kept else 1
 
 
 def read_order(showcase: Showcase, path: Path) -> Ordered:

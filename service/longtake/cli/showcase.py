@@ -76,6 +76,18 @@ class Outsiders(Protocol):
         """Look at it."""
         ...
 
+    async def hold_answers(self, providers: Sequence[str]) -> None:
+        """Let the next request to each provider be taken and its answer wait. Raises LongtakeError if it cannot."""
+        ...
+
+    async def release_answers(self) -> None:
+        """Let every answer go that waits."""
+        ...
+
+    async def forget_holds(self) -> None:
+        """Hold no answer from now on."""
+        ...
+
     async def stop(self) -> None:
         """End it, whoever started it in our data directory."""
         ...
@@ -86,6 +98,10 @@ class Showcase(Protocol):
 
     workflow: str
     brief_default: Path
+    phases: tuple[str, ...]
+    """Phases of the small order, in the order they begin."""
+    providers: tuple[str, ...]
+    """Who is paid for the work of the small order; the last one puts everything together."""
     deliveries: tuple[str, ...]
     """Artifacts to fetch; the first one is what was asked for."""
 
