@@ -45,22 +45,27 @@ _CLAIM = "update bare.effects set state = 'leased', fence = fence + 1, lease_unt
 _REPORT = "update bare.effects set state = 'reported', receipt = $2::json where id = any($1::uuid[])"
 
 
-async def measure_limit(servers, *, seconds: float) -> float:  # noqa: ANN001
+async def measure_limit(servers, *, seconds: float) -> float:
     """Steps a second of the bare loop over the same servers."""
     connection = await asyncpg.connect(
-        **servers.postgres_connect_kwargs(), server_settings={"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+        **servers.postgres_connect_kwargs(),
+        server_settings={"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"},
     )
     await connection.execute(_TABLES)
     client = await nats.connect(**servers.nats_connect_kwargs())
     stream = client.jetstream()
-    await stream.add_stream(StreamConfig(name="BARE", subjects=["bare"], retention=RetentionPolicy.WORK_QUEUE))
+    await stream.add_stream(
+        StreamConfig(name="BARE", subjects=["bare"], retention=RetentionPolicy.WORK_QUEUE)
+    )
     pull = await stream.pull_subscribe(
         "bare", "bare", config=ConsumerConfig(ack_policy=AckPolicy.EXPLICIT, max_ack_pending=1024)
     )
     runs = [uuid.uuid4() for _ in range(BATCH)]
     effects = [uuid.uuid4() for _ in runs]
     text = json.dumps({"step": "noop:1", "attempt": 1, "result": {}, "padding": "x" * 400})
-    await connection.executemany("insert into bare.runs values ($1, 1, $2, '')", [(run, text) for run in runs])
+    await connection.executemany(
+        "insert into bare.runs values ($1, 1, $2, '')", [(run, text) for run in runs]
+    )
     await connection.executemany(
         "insert into bare.effects (id, run_id, state, input) values ($1, $2, 'queued', $3)",
         [(effect, run, text) for effect, run in zip(effects, runs, strict=True)],
