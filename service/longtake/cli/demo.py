@@ -23,7 +23,7 @@ from longtake.cli.demo_view import DemoView
 from longtake.cli.output import Json, console, print_json, print_table
 from longtake.cli.place import KEY_FILE, AppName, DataDir, settings_of
 from longtake.cli.process import run
-from longtake.cli.showcase import Ordered, Outsiders, Showcase, showcase_of
+from longtake.cli.showcase import Ordered, Outsiders, Showcase, bad_brief, showcase_of
 from longtake.client import Client
 from longtake.contracts.summary import TERMINAL
 from longtake.errors import ConfigurationError, InvalidInput
@@ -91,9 +91,7 @@ def read_order(showcase: Showcase, path: Path) -> Ordered:
     try:
         order = showcase.order(path)
     except InvalidInput as error:
-        lines = "".join(f"\n  {e.pointer}: {e.message}; {e.remedy}" for e in error.errors)
-        count = len(error.errors)
-        raise ConfigurationError(f"{path} has {count} problem{'s' if count > 1 else ''}:{lines}") from error
+        raise bad_brief(path, error) from error
     size = len(msgspec.json.encode(order.input)) + COMMAND_BYTES_BESIDES
     if size > COMMAND_BYTES_MAX:
         heavy = ", ".join(f"{pointer} {weight // 1024} KiB" for pointer, weight in order.weights.items())

@@ -4,11 +4,11 @@ longtake does not know its applications: the module named by --app has a `showca
 """
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from longtake.errors import ConfigurationError
+from longtake.errors import ConfigurationError, InvalidInput
 
 
 class Ordered(Protocol):
@@ -136,14 +136,47 @@ class Showcase(Protocol):
         ...
 
 
+class Testbed(Protocol):
+    """The application's tools that need no server; briefs are refused with InvalidInput."""
+
+    def still(self, brief: Path, frame: int, out: Path, *, cache: Path) -> dict[str, Any]:
+        """Paint one frame."""
+        ...
+
+    def render(
+        self, brief: Path, out: Path, *, cache: Path, progress: Callable[[str, int, int], None] | None = None
+    ) -> dict[str, Any]:
+        """Make the film in a folder."""
+        ...
+
+    def inspect(self, film: Path, composition: Path, media: Path) -> list[dict[str, Any]]:
+        """Measure a film: rows {name, passed, measured, expected}."""
+        ...
+
+    def payload(self, brief: Path, *, cache: Path | None) -> list[dict[str, Any]]:
+        """What providers would be sent: rows {step, method, path, bytes, body}."""
+        ...
+
+    def assets(self) -> list[dict[str, Any]]:
+        """What travels with the application: rows {kind, name, bytes, sha256}."""
+        ...
+
+
+def bad_brief(path: Path, error: InvalidInput) -> ConfigurationError:
+    """Every problem of a brief with its pointer, as one message."""
+    lines = "".join(f"\n  {e.pointer}: {e.message}; {e.remedy}" for e in error.errors)
+    count = len(error.errors)
+    return ConfigurationError(f"{path} has {count} problem{'s' if count > 1 else ''}:{lines}")
+
+
 def showcase_of(app: str) -> Showcase:
     """The showcase of the application `module:attribute`. Raises ConfigurationError when it has none."""
     return _beside(app, "showcase")  # type: ignore[no-any-return]  # a module's attribute: its shape is the Protocol
 
 
-def testbed_of(app: str) -> Any:
-    """The testbed commands of the application; a cyclopts App. Raises ConfigurationError when it has none."""
-    return _beside(app, "testbed")
+def testbed_of(app: str) -> Testbed:
+    """The testbed of the application. Raises ConfigurationError when it has none."""
+    return _beside(app, "testbed")  # type: ignore[no-any-return]  # likewise
 
 
 def _beside(app: str, name: str) -> Any:
