@@ -2,7 +2,7 @@
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from longtake import Call, Outcome
 from videoads.activities import speech_acts
@@ -16,8 +16,7 @@ class ClipGenerate(ProviderWork):
 
     name = "clip.generate@1"
     medium = "clip"
-    suffix = ".mp4"
-    content_type = "video/mp4"
+    media_types: ClassVar[tuple[str, ...]] = ("video/mp4", "video/webm")
 
     async def client(self) -> ClipsClient:
         """The clip provider."""
@@ -51,8 +50,7 @@ class StillGenerate(ClipGenerate):
 
     name = "still.generate@1"
     medium = "still"
-    suffix = ".png"
-    content_type = "image/png"
+    media_types = ("image/png", "image/jpeg", "image/webp")
 
     async def client(self) -> ClipsClient:
         """The still provider, which speaks like the clip provider."""

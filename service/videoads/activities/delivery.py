@@ -11,6 +11,7 @@ import longtake
 from longtake import Activity, Call, Outcome
 
 INSPECT_SECONDS_MAX = 180.0
+ENDINGS = {"video/mp4": ".mp4", "video/webm": ".webm"}
 
 
 class DeliveryVerify(Activity):
@@ -24,7 +25,8 @@ class DeliveryVerify(Activity):
         film, composition = call.input["film"], call.input["composition"]
         with tempfile.TemporaryDirectory(prefix="videoads-") as name:
             folder = Path(name)
-            film_path, composition_path = folder / "film.mp4", folder / "composition.json"
+            film_path = folder / f"film{ENDINGS.get(film['content_type'], '')}"
+            composition_path = folder / "composition.json"
             await call.artifacts.fetch(film["object_key"], film_path)
             await call.artifacts.fetch(composition["object_key"], composition_path)
             for key, object_key in call.input["media"].items():

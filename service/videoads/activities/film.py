@@ -71,8 +71,7 @@ class RenderSubmit(ProviderWork):
 
     name = "render.submit@1"
     medium = "film"
-    suffix = ".mp4"
-    content_type = "video/mp4"
+    media_types = ("video/mp4", "video/webm")
 
     async def client(self) -> RenderClient:
         """The render provider."""

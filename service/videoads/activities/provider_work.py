@@ -13,6 +13,9 @@ from videoads.activities import speech_acts
 from videoads.outsiders import Outsiders
 from videoads.providers import contract
 
+# Media types by which a server says nothing of what it sends.
+UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})
+
 
 class ProviderWork(Activity):
     """One kind of job at one provider."""
@@ -20,8 +23,8 @@ class ProviderWork(Activity):
     paid = True
     medium: ClassVar[str]
     """Name and kind of the artifact."""
-    suffix: ClassVar[str]
-    content_type: ClassVar[str]
+    media_types: ClassVar[tuple[str, ...]]
+    """What the provider may answer with; the first is meant where it does not say."""
 
     def __init__(self, outsiders: Outsiders) -> None:
         self.outsiders = outsiders
@@ -57,14 +60,14 @@ class ProviderWork(Activity):
     ) -> Outcome:
         """Copy the medium into our store before the step succeeds: the provider's addresses expire."""
         with tempfile.TemporaryDirectory(prefix="videoads-") as folder:
-            path = Path(folder) / f"media{self.suffix}"
+            path = Path(folder) / "media"
             match await client.fetch(ref, path, size_bytes_max=speech_acts.MEDIA_BYTES_MAX):
                 case contract.Fetched(size_bytes=0):
                     return longtake.Failed(
                         error_class="bad_output", message="the file is empty", provider_cost=cost
                     )
-                case contract.Fetched():
-                    return await self.kept(path, ref, call, cost=cost, report=report)
+                case contract.Fetched(media_type=media_type):
+                    return await self.kept(path, ref, call, media_type=media_type, cost=cost, report=report)
                 case contract.FetchFailed(error=contract.ErrorClass.NOT_FOUND, message=message):
                     return longtake.Failed(error_class="bad_output", message=message, provider_cost=cost)
                 case contract.FetchFailed():
@@ -72,12 +75,27 @@ class ProviderWork(Activity):
                     return longtake.Pending(poll_after_seconds=2)
 
     async def kept(
-        self, content: Path | bytes, ref: str, call: Call, *, cost: int, report: contract.Document
+        self,
+        content: Path | bytes,
+        ref: str,
+        call: Call,
+        *,
+        media_type: str,
+        cost: int,
+        report: contract.Document,
     ) -> Outcome:
-        """Store the medium and succeed."""
-        artifact = await call.artifacts.put(
-            content, name=self.medium, kind=self.medium, content_type=self.content_type
-        )
+        """Store the medium as what the provider says it is, and succeed."""
+        known = media_type.partition(";")[0].strip().lower()
+        if known in UNSAID:
+            known = self.media_types[0]
+        if known not in self.media_types:
+            expected = " or ".join(self.media_types)
+            return longtake.Failed(
+                error_class="bad_output",
+                message=f"the {self.medium} came as {known}, not as {expected}",
+                provider_cost=cost,
+            )
+        artifact = await call.artifacts.put(content, name=self.medium, kind=self.medium, content_type=known)
         return longtake.Succeeded(
             result=self.result(report), artifacts=(artifact,), external_ref=ref, provider_cost=cost
         )

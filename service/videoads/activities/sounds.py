@@ -1,5 +1,6 @@
 """Narration and music: the request is held open until the sound is its answer."""
 
+from pathlib import Path
 from typing import Any
 
 from longtake import Call, Outcome
@@ -12,8 +13,7 @@ from videoads.providers.held import HeldClient
 class HeldWork(ProviderWork):
     """A sound that comes back inside the request."""
 
-    suffix = ".wav"
-    content_type = "audio/wav"
+    media_types = ("audio/wav", "audio/x-wav")
 
     def request(self, call: Call) -> dict[str, Any]:
         """What the provider is asked for."""
@@ -29,7 +29,14 @@ class HeldWork(ProviderWork):
         deadline = speech_acts.deadline_in(speech_acts.HELD_SECONDS_MAX)
         match await client.submit(self.request(call), call.token, deadline):
             case contract.Completed() as done:
-                return await self.kept(done.content, done.ref, call, cost=done.cost, report=done.report)
+                return await self.kept(
+                    done.content,
+                    done.ref,
+                    call,
+                    media_type=done.media_type,
+                    cost=done.cost,
+                    report=done.report,
+                )
             case other:
                 return await speech_acts.submitted(other, self.outsiders)
 
@@ -49,7 +56,14 @@ class NarrationGenerate(HeldWork):
         return {"speech": call.input["speech"]}
 
     async def kept(
-        self, content: Any, ref: str, call: Call, *, cost: int, report: contract.Document
+        self,
+        content: Path | bytes,
+        ref: str,
+        call: Call,
+        *,
+        media_type: str,
+        cost: int,
+        report: contract.Document,
     ) -> Outcome:
         """A narration is of no use without its timings: an answer that lost them is completed from the history."""
         if not report.get("phrases"):
@@ -59,7 +73,7 @@ class NarrationGenerate(HeldWork):
                     report = known
                 case other:
                     return speech_acts.polled(other)
-        return await super().kept(content, ref, call, cost=cost, report=report)
+        return await super().kept(content, ref, call, media_type=media_type, cost=cost, report=report)
 
     def result(self, report: contract.Document) -> dict[str, object]:
         """When each phrase is heard, in samples."""

@@ -16,6 +16,7 @@ import av.error
 import msgspec
 import numpy as np
 from av.audio.resampler import AudioResampler
+from av.video.reformatter import VideoReformatter
 from PIL import Image
 
 from videoads.renderer.composition import Composition
@@ -27,8 +28,13 @@ __all__ = ["FilmReport", "ShadeReport", "film_suffix", "render_film"]
 
 Media = Callable[[str], Path]
 
+# x264's macroblock tree answers equal frames with different files; without it they are equal. A number of threads
+# of our own, for the encoder's slices of work depend on it, and elsewhere there may be more processors.
 _VIDEO = {
-    "h264-aac": ("libx264", {"crf": "18", "preset": "veryfast", "profile": "high"}),
+    "h264-aac": (
+        "libx264",
+        {"crf": "20", "preset": "veryfast", "profile": "high", "x264-params": "mbtree=0"},
+    ),
     "vp9-opus": (
         "libvpx-vp9",
         {"crf": "27", "b": "0", "deadline": "realtime", "cpu-used": "6", "row-mt": "1"},
@@ -38,6 +44,7 @@ _AUDIO = {"h264-aac": ("aac", "fltp", 192_000), "vp9-opus": ("libopus", "s16", 1
 _CONTAINER = {"h264-aac": ("mp4", ".mp4"), "vp9-opus": ("webm", ".webm")}
 
 KEYFRAME_EVERY = 72
+ENCODER_THREADS = 2
 
 
 class ShadeReport(msgspec.Struct, frozen=True):
@@ -95,17 +102,22 @@ def render_film(
             )
             assert isinstance(video, av.VideoStream)
             video.width, video.height, video.pix_fmt = output.width, output.height, "yuv420p"
+            # Frames in turn, so that painting goes on while earlier frames are encoded.
+            video.thread_type, video.thread_count = "FRAME", ENCODER_THREADS
             audio_codec, sample_format, bit_rate = _AUDIO[output.profile]
             audio = container.add_stream(audio_codec, rate=soundtrack.rate, layout="stereo")
             assert isinstance(audio, av.AudioStream)
             audio.bit_rate = bit_rate
             sound = _sound_frames(soundtrack.pcm, soundtrack.rate, sample_format, audio.codec_context)
             heard = 0
+            converter = VideoReformatter()
             for index in range(output.frames):
                 picture = painter.paint(index)
                 if on_frame is not None:
                     on_frame(index, picture)
-                frame = av.VideoFrame.from_ndarray(np.asarray(picture), format="rgb24")
+                frame = converter.reformat(
+                    av.VideoFrame.from_numpy_buffer(np.asarray(picture), format="rgb24"), format="yuv420p"
+                )
                 frame.pts, frame.time_base = index, Fraction(1, output.fps)
                 container.mux(video.encode(frame))
                 while heard * output.fps < (index + 1) * soundtrack.rate:

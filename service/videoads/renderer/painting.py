@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import assert_never
 
-from PIL import Image, ImageChops, ImageDraw
+from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
 from videoads.renderer.clips import ClipReader
 from videoads.renderer.colours import Rgb, luminance, readable_on, rgb
@@ -28,6 +28,9 @@ __all__ = ["Painter"]
 
 Media = Callable[[str], Path]
 
+BUTTON_STILL_PIXELS = 6
+"""How far around light words on a button no gleam falls, besides a share of their size."""
+
 
 class Painter:
     """Paints any frame of one composition; forwards is fastest."""
@@ -42,7 +45,7 @@ class Painter:
         self._logos: dict[tuple[str, Box], DrawnLogo] = {}
         self._products: dict[tuple[str, Box], tuple[Image.Image, tuple[int, int, int, int]]] = {}
         self._bands: dict[str, Image.Image] = {}
-        self._buttons: dict[int, Image.Image] = {}
+        self._buttons: dict[int, tuple[Image.Image, Image.Image]] = {}
         self._ground: CardGround | None = None
         palette = composition.palette
         surface, ink, accent = rgb(palette.surface), rgb(palette.ink), rgb(palette.accent)
@@ -280,7 +283,7 @@ class Painter:
     def _button(self, canvas: Image.Image, item: Button) -> None:
         if item.zoom_permille not in self._buttons:
             self._buttons[item.zoom_permille] = self._button_drawn(item)
-        face = self._buttons[item.zoom_permille]
+        face, shiny = self._buttons[item.zoom_permille]
         x = item.box.x + (item.box.width - face.width) // 2
         y = item.box.y + (item.box.height - face.height) // 2
         alpha = face.getchannel("A")
@@ -290,22 +293,28 @@ class Painter:
             shown = Image.new("L", face.size)
             travel = face.width + shine.width
             shown.paste(shine, (travel * item.gleam_permille // 1000 - shine.width, 0))
-            canvas.paste((255, 255, 255), (x, y), ImageChops.multiply(shown, alpha))
+            canvas.paste((255, 255, 255), (x, y), ImageChops.multiply(shown, shiny))
 
-    def _button_drawn(self, item: Button) -> Image.Image:
+    def _button_drawn(self, item: Button) -> tuple[Image.Image, Image.Image]:
+        """Draw the button, and where on it a gleam may fall: never where it would make the words harder to read."""
         scale = 2 * item.zoom_permille / 1000
         width, height = round(item.box.width * scale), round(item.box.height * scale)
+        shape = rounded(width, height, height // 2)
         pill = Image.new("RGBA", (width, height), (*self._colours["accent"], 0))
-        pill.putalpha(rounded(width, height, height // 2))
+        pill.putalpha(shape)
+        written = Image.new("L", (width, height))
         size = max(1, round(item.block.size * scale))
-        for line, x, baseline in baselines(item.block):
-            mask, left, top = lettered(line, item.block.face, size, item.block.weight)
-            place = (
-                (width - mask.width) // 2,
-                round((baseline - item.box.y) * scale) + top,
-            )
-            del left, x
+        for line, _, baseline in baselines(item.block):
+            mask, _, top = lettered(line, item.block.face, size, item.block.weight)
+            place = ((width - mask.width) // 2, round((baseline - item.box.y) * scale) + top)
             words = Image.new("RGBA", mask.size, (*self._colours["on_accent"], 255))
             words.putalpha(mask)
             pill.alpha_composite(words, place)
-        return pill.reduce(2)
+            written.paste(mask, place)
+        written = written.reduce(2)
+        if luminance(self._colours["on_accent"]) > luminance(self._colours["accent"]):
+            # Light behind light words would drown them: it passes around them, at the ends and along the rim.
+            reach = BUTTON_STILL_PIXELS + item.block.size // 8
+            written = written.point([0] + [255] * 255).filter(ImageFilter.MaxFilter(2 * reach + 1))
+            written = written.filter(ImageFilter.GaussianBlur(reach / 4))
+        return pill.reduce(2), ImageChops.subtract(shape.reduce(2), written)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -169,8 +170,10 @@ def _clip(request: ShotRequest, cache: Path) -> tuple[str, ClipReport]:
     """Draw one clip in a process of its own, so that two cores draw two."""
     asked = msgspec.json.encode(request, order="sorted")
     picture = request.product_picture
-    named = msgspec.structs.replace(request, product_picture=None if picture is None else Path(picture).name)
-    name = f"clip-{_named(msgspec.json.encode(named, order='sorted') + _drawing_version())}"
+    # A picture counts by what it shows, not by where it lies: equal briefs name equal clips in every folder.
+    shown = None if picture is None else hashlib.sha256(Path(picture).read_bytes()).hexdigest()
+    named = msgspec.structs.replace(request, product_picture=shown)
+    name = f"clip-{_named(msgspec.json.encode(named, order='sorted') + _version_of('shots'))}"
     clip, told = cache / f"{name}.mp4", cache / f"{name}.json"
     if not (clip.exists() and told.exists()):
         order = cache / f"{name}.request.json"
@@ -188,11 +191,11 @@ def _clip(request: ShotRequest, cache: Path) -> tuple[str, ClipReport]:
     return clip.name, msgspec.json.decode(told.read_bytes(), type=ClipReport)
 
 
-def _drawing_version() -> bytes:
-    """Digest the drawing code, so that a changed shot is drawn again."""
-    folder = Path(__file__).parent / "shots"
+@lru_cache(maxsize=4)
+def _version_of(package: str) -> bytes:
+    """Digest the code of a part of the renderer, so that what a changed part makes is made again."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
+    for path in sorted((Path(__file__).parent / package).rglob("*")):
         if path.suffix in (".py", ".svg"):
             digest.update(path.read_bytes())
     return digest.digest()
@@ -200,7 +203,7 @@ def _drawing_version() -> bytes:
 
 def _music(script: Script, cache: Path) -> str:
     asked = msgspec.json.encode(script.music, order="sorted")
-    name = f"music-{_named(asked)}.wav"
+    name = f"music-{_named(asked + _version_of('sound'))}.wav"
     if not (cache / name).exists():
         plan = msgspec.json.decode(asked, type=ComposedMusic)
         write_wav(cache / name, compose_music(plan), RATE)
@@ -209,8 +212,8 @@ def _music(script: Script, cache: Path) -> str:
 
 def _narration(script: Script, cache: Path) -> tuple[str, Timings]:
     lines = [phrase.text for phrase in script.phrases]
-    asked = msgspec.json.encode([script.phrases, script.music.seed])
-    name = f"narration-{_named(asked)}"
+    asked = msgspec.json.encode([script.phrases, script.music.seed, script.fps])
+    name = f"narration-{_named(asked + _version_of('sound'))}"
     sound, told = cache / f"{name}.wav", cache / f"{name}.json"
     if not (sound.exists() and told.exists()):
         spoken = speak(

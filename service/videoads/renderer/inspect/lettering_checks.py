@@ -208,7 +208,7 @@ def check_contrast(
             and (ratio := measured_contrast(whole[frame], template.mask, left=left, top=top)) is not None
         ]
         if looks:
-            ratio, frame = sorted(looks)[len(looks) // 2 if template.crossed_by_light else 0]
+            ratio, frame = min(looks)
             if weakest is None or ratio < weakest[0]:
                 weakest = (ratio, sighting, frame)
     if weakest is None:

@@ -41,8 +41,6 @@ class Template(msgspec.Struct, frozen=True):
     end_frame: int
     look_frames: tuple[int, ...]
     is_text: bool = True
-    crossed_by_light: bool = False
-    """A gleam runs over it now and then: its contrast is that of most looks, not of the worst."""
 
 
 def text_blocks(composition: Composition) -> Iterator[tuple[str, str, TextBlock]]:
@@ -68,13 +66,8 @@ def templates_of(composition: Composition, media: Callable[[str], Path]) -> tupl
     made: list[Template] = []
     for pointer, block, start, end, looks in _timed_texts(composition):
         name = next(name for name, known, _ in text_blocks(composition) if known == pointer)
-        gleaming = pointer == "/card/button"
-        mask, offset = button_mask(block) if gleaming else text_mask(block)
-        made.append(
-            Template(
-                name, pointer, _box(block.box), mask, offset, start, end, looks, crossed_by_light=gleaming
-            )
-        )
+        mask, offset = button_mask(block) if pointer == "/card/button" else text_mask(block)
+        made.append(Template(name, pointer, _box(block.box), mask, offset, start, end, looks))
     if composition.logo is not None:
         logo = composition.logo
         looks = tuple(

@@ -10,7 +10,14 @@ from videoads.renderer.shots.request import ClipReport, ShotError, ShotRequest
 from videoads.renderer.shots.shot import open_shot
 
 KEYFRAME_EVERY = 72
-ENCODER_OPTIONS = {"crf": "13", "preset": "veryfast", "g": str(KEYFRAME_EVERY), "bf": "0"}
+# Without the macroblock tree, which answers equal frames with different files.
+ENCODER_OPTIONS = {
+    "crf": "15",
+    "preset": "veryfast",
+    "g": str(KEYFRAME_EVERY),
+    "bf": "0",
+    "x264-params": "mbtree=0",
+}
 
 
 def write_clip(

@@ -17,6 +17,9 @@ from videoads.renderer.colours import contrast, luminance, readable_on, rgb
 from videoads.renderer.composition import Composition
 from videoads.renderer.drawn_logo import DrawnLogo
 from videoads.renderer.ground import CardGround
+from videoads.renderer.inspect.ink import measured_contrast
+from videoads.renderer.inspect.templates import templates_of
+from videoads.renderer.items import Button
 from videoads.renderer.painting import Painter
 from videoads.renderer.shading import CONTRAST_MIN, Shading, measure_shading
 
@@ -72,6 +75,51 @@ def test_button_words_read_on_any_accent() -> None:
     """The palette's own colours first, black or white when they do not."""
     for accent in ("#b94f1f", "#ffff00", "#777777", "#0b6fae", "#ffffff", "#000000"):
         assert contrast(rgb(accent), readable_on(rgb(accent), (rgb("#888888"),))) >= CONTRAST_MIN
+
+
+class Careless(Painter):
+    """Lets the gleam fall on the whole button."""
+
+    def _button_drawn(self, item: Button) -> tuple[Image.Image, Image.Image]:
+        face, _ = super()._button_drawn(item)
+        return face, face.getchannel("A")
+
+
+def button_contrasts(name: str, folder: Path, kind: type[Painter] = Painter) -> list[float]:
+    """The contrast of the button's words on the last frames of each beat, when it has its own size."""
+    composition = composed(changed_brief(name, size={"width": 360, "height": 640}))
+    for key, file in (("logo.svg", f"{name}-logo.svg"), ("product.png", f"{name}-product.png")):
+        if (BRIEFS / file).exists():
+            (folder / key).write_bytes((BRIEFS / file).read_bytes())
+    card = composition.card
+    assert card is not None
+    painter = kind(composition, lambda key: folder / key)
+    (button,) = (
+        template
+        for template in templates_of(composition, lambda key: folder / key)
+        if template.pointer == "/card/button"
+    )
+    left, top = button.offset
+    ratios = []
+    for frame in range(card.button_frame + 18, composition.output.frames):
+        if (frame - card.start_frame) % 18 >= 15:
+            picture = np.asarray(painter.paint(frame))
+            ratio = measured_contrast(picture, button.mask, left=left, top=top)
+            assert ratio is not None
+            ratios.append(ratio)
+    return ratios
+
+
+@pytest.mark.parametrize("name", ["espresso", "bike_light", "glasklar"])
+def test_the_gleam_never_makes_the_buttons_words_harder_to_read(name: str, tmp_path: Path) -> None:
+    """Light words are passed around, dark ones passed beneath; a gleam over them would be noticed."""
+    ratios = button_contrasts(name, tmp_path)
+
+    assert len(ratios) >= 12
+    assert min(ratios) >= CONTRAST_MIN
+
+    if name == "espresso":
+        assert min(button_contrasts(name, tmp_path, Careless)) < CONTRAST_MIN
 
 
 def test_contrast_is_that_of_wcag() -> None:

@@ -51,6 +51,23 @@ def test_two_caches_give_the_same_composition_and_the_same_still(cache: Path, tm
     assert still.tobytes() == testbed.still(tiny(), 60, cache=tmp_path).tobytes()
 
 
+def test_a_clip_is_named_by_the_picture_it_shows_not_by_where_that_lies(tmp_path: Path) -> None:
+    """The same product picture in two folders names one clip; another picture names another."""
+    names = []
+    for folder, picture in (("one", "espresso"), ("two", "espresso"), ("other", "bike_light")):
+        shows = brief(
+            seconds=4.8,
+            size={"width": 90, "height": 160},
+            scenes=[{"prompt": "The brewer turns in", "line": "Made by hand", "shows_product": True}],
+            narration=None,
+            product_picture=f"{picture}-product.png",
+        )
+        (first,) = testbed.prepare(shows, cache=tmp_path / folder).composition.shots
+        names.append(first.media)
+
+    assert names[0] == names[1] != names[2]
+
+
 def test_a_second_look_makes_nothing_anew(cache: Path) -> None:
     """Clips and sound are found in the cache."""
     testbed.prepare(tiny(), cache=cache)
