@@ -41,12 +41,20 @@ class Intake(LoopService):
 
     async def _work(self, stopping: asyncio.Event) -> None:
         subscription = await self._transport.commands()
+        stop = asyncio.create_task(stopping.wait())
         try:
             while not stopping.is_set():
+                fetching = asyncio.create_task(
+                    subscription.fetch(limit=COMMANDS_AT_ONCE_MAX, wait_seconds=FETCH_SECONDS)
+                )
+                await asyncio.wait({fetching, stop}, return_when=asyncio.FIRST_COMPLETED)
+                if not fetching.done():
+                    # A command that arrives now goes back with the subscription.
+                    fetching.cancel()
+                    await asyncio.gather(fetching, return_exceptions=True)
+                    break
                 try:
-                    deliveries = await subscription.fetch(
-                        limit=COMMANDS_AT_ONCE_MAX, wait_seconds=FETCH_SECONDS
-                    )
+                    deliveries = fetching.result()
                 except TransportUnavailable:
                     await asyncio.sleep(AWAY_SECONDS)
                     continue
@@ -54,6 +62,7 @@ class Intake(LoopService):
                     for delivery in deliveries:
                         group.create_task(self._take(delivery))
         finally:
+            stop.cancel()
             await subscription.close()
 
     async def _take(self, delivery: Delivery) -> None:
