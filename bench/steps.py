@@ -35,7 +35,7 @@ from longtake.settings import Settings
 STEPS = 10
 PRINCIPAL = Principal(tenant="bench", actor="bench")
 ADMITTING = 32
-LOOK_SECONDS = 0.02
+LOOK_SECONDS = 0.1
 
 
 LEASED = "select count(*) from longtake.effects where closed_at is null and state = 'leased'"

@@ -199,9 +199,7 @@ class Runtime:
             )
             self.dispatcher = Dispatcher(store, self.hints, self.doorbell, store_epoch=epoch)
             for lane in DISPATCH_LANES:
-                self._services.append(
-                    DispatchLoop(self.dispatcher, self.transport, self.sweep, parts=lane)
-                )
+                self._services.append(DispatchLoop(self.dispatcher, self.transport, self.sweep, parts=lane))
         if "api" in self.roles:
             await self._build_api(epoch)
         if "worker" in self.roles:
@@ -209,7 +207,12 @@ class Runtime:
         if "sweeper" in self.roles:
             self._services.append(
                 Sweeper(
-                    self.sweep, self.hints, self.doorbell, pace=pace, lease_seconds=settings.lease_seconds
+                    self.sweep,
+                    self.hints,
+                    self.transport,
+                    self.doorbell,
+                    pace=pace,
+                    lease_seconds=settings.lease_seconds,
                 )
             )
         if "relay" in self.roles:

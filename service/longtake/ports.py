@@ -93,8 +93,12 @@ class Doorbell(Protocol):
 
 
 class OldestMessage(Protocol):
-    """How far a pool's part of the effect stream has got (P12)."""
+    """How far the streams have got: a hint younger than the oldest message there may still be waiting (P12)."""
 
     async def oldest_effect(self, pool: str) -> datetime | None:
         """Time of the oldest message of the pool that is still in the stream; None when there is none."""
+        ...
+
+    async def oldest_callback(self, part: int) -> datetime | None:
+        """Time of the oldest message of the part that is still in the stream; None when there is none."""
         ...

@@ -13,7 +13,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
     cap_seconds: float = 30.0
     """Longest sleep: a lost doorbell is found after this at the latest."""
-    floor_seconds: float = 0.2
+    floor_seconds: float = 0.5
     grace_seconds: float = 2.0
     """How long a hint may take before it counts as lost."""
     away_seconds: float = 0.5

@@ -12,11 +12,11 @@ import time
 import structlog
 
 from longtake.engine.dispatcher import DOORBELL_RELAY
-from longtake.engine.hints import Hints
+from longtake.engine.hints import CALLBACK_PARTS, Hints
 from longtake.engine.pace import Pace
 from longtake.errors import AuthorityUnavailable, TransportUnavailable
 from longtake.lifecycle import LoopService
-from longtake.ports import Doorbell
+from longtake.ports import Doorbell, OldestMessage
 from longtake.store import SweepStore
 from longtake.telemetry.attributes import BATCH_SIZE, SPAN_SWEEP_BATCH
 from longtake.telemetry.tracing import span, traces_of
@@ -33,11 +33,19 @@ class Sweeper(LoopService):
     """The sweeper role of one process."""
 
     def __init__(
-        self, store: SweepStore, hints: Hints, doorbell: Doorbell, *, pace: Pace, lease_seconds: int
+        self,
+        store: SweepStore,
+        hints: Hints,
+        oldest: OldestMessage,
+        doorbell: Doorbell,
+        *,
+        pace: Pace,
+        lease_seconds: int,
     ) -> None:
         super().__init__("sweeper", self._work)
         self._store = store
         self._hints = hints
+        self._oldest = oldest
         self._doorbell = doorbell
         self._pace = pace
         self._lease_seconds = lease_seconds
@@ -51,7 +59,8 @@ class Sweeper(LoopService):
                 seconds = 0.0 if busy else await self._pace.seconds(self._store)
             except (AuthorityUnavailable, TransportUnavailable) as error:
                 log.warning("longtake.sweep_delayed", reason=str(error))
-                self._connected_since = None
+                if isinstance(error, AuthorityUnavailable):
+                    self._connected_since = None
                 seconds = self._pace.away_seconds
             if seconds > 0:
                 await self._pace.sleep(self._doorbell, DOORBELL_SWEEPER, seconds, stopping)
@@ -67,7 +76,9 @@ class Sweeper(LoopService):
             connected=now - self._connected_since >= self._lease_seconds,
         )
         lost = await self._store.lost_doorbells(
-            grace_seconds=self._pace.grace_seconds, limit=DOORBELLS_PER_PASS_MAX
+            grace_seconds=self._pace.grace_seconds,
+            limit=DOORBELLS_PER_PASS_MAX,
+            oldest=[await self._oldest.oldest_callback(part) for part in range(CALLBACK_PARTS)],
         )
         expired = [lease for lease in ended if lease.state == "expired"]
         asked = [(lease.id, lease.run_id) for lease in expired]

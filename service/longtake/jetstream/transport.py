@@ -25,10 +25,12 @@ from longtake.jetstream.publisher import JetStreamPublisher
 from longtake.jetstream.subscriber import PullOptions, PullSubscription
 from longtake.jetstream.topology import (
     COMMAND_CONSUMER,
+    LT_CALLBACK,
     LT_EFFECT,
     StreamIdentity,
     TopologySettings,
     callback_consumer,
+    callback_subject,
     consumer_config,
     effect_consumer,
     effect_subject,
@@ -96,10 +98,17 @@ class JetStreamTransport:
 
     async def oldest_effect(self, pool: str) -> datetime | None:
         """When the oldest message of the pool that is still in the stream was stored; None when there is none (P12)."""
-        request = json.dumps({"seq": 1, "next_by_subj": effect_subject(pool)}).encode()
+        return await self._oldest(LT_EFFECT, effect_subject(pool))
+
+    async def oldest_callback(self, part: int) -> datetime | None:
+        """When the oldest message of the part that is still in the stream was stored; None when there is none."""
+        return await self._oldest(LT_CALLBACK, callback_subject(part))
+
+    async def _oldest(self, stream: str, subject: str) -> datetime | None:
+        request = json.dumps({"seq": 1, "next_by_subj": subject}).encode()
         try:
             reply = await self.connection.client.request(
-                f"$JS.API.STREAM.MSG.GET.{LT_EFFECT}", request, timeout=JETSTREAM_ANSWER_SECONDS
+                f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout=JETSTREAM_ANSWER_SECONDS
             )
         except (NatsError, OSError) as error:
             raise unavailable(error) from error

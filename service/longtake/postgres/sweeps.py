@@ -65,9 +65,13 @@ class PostgresSweepStore:
         )
         return [EndedLease(**row) for row in rows]
 
-    async def lost_doorbells(self, *, grace_seconds: float, limit: int) -> list[LostDoorbell]:
+    async def lost_doorbells(
+        self, *, grace_seconds: float, limit: int, oldest: Sequence[datetime | None]
+    ) -> list[LostDoorbell]:
         """What has waited for the dispatcher too long."""
-        rows = await repeated(lambda: self._pool.fetch(statement("doorbells_lost"), grace_seconds, limit))
+        rows = await repeated(
+            lambda: self._pool.fetch(statement("doorbells_lost"), grace_seconds, limit, list(oldest))
+        )
         return [LostDoorbell(**row) for row in rows]
 
     async def next_due_seconds(self, *, grace_seconds: float) -> float | None:

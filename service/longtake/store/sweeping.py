@@ -56,7 +56,12 @@ class SweepStore(Protocol):
         self, *, leases_max: int, authority_up_seconds: float, connected: bool
     ) -> list[EndedLease]: ...
 
-    async def lost_doorbells(self, *, grace_seconds: float, limit: int) -> list[LostDoorbell]: ...
+    async def lost_doorbells(
+        self, *, grace_seconds: float, limit: int, oldest: Sequence[datetime | None]
+    ) -> list[LostDoorbell]:
+        """`oldest`: by part, the oldest message that is still in the stream."""
+        ...
+
     async def next_due_seconds(self, *, grace_seconds: float) -> float | None: ...
     async def announce(
         self, *, roles: Sequence[str], pools: Sequence[str], activities: Sequence[str]

@@ -164,12 +164,16 @@ returning e.id, e.attempt, e.generation, e.pool, e.traceparent;
 -- name: doorbells_lost
 -- Whatever waits for the dispatcher longer than a grace: receipts, ended leases, deadlines, callbacks, timers, signals.
 -- Timers and signals have no trace of their own; they go back to that of the run's command.
--- $1 grace seconds  $2 limit
+-- A receipt whose doorbell may still stand in its part of the stream is not lost, however long the queue is (P12).
+-- $1 grace seconds  $2 limit  $3 by part, the time of the oldest message that is still there (null: none)
 (select 'effect' as what, e.id, e.run_id, coalesce(e.report_traceparent, e.traceparent) as traceparent
  from longtake.effects e
  join longtake.runs r on r.run_id = e.run_id
  where e.closed_at is null and not r.poisoned
-    and ((e.state in ('reported', 'expired') and coalesce(e.reported_at, e.heartbeat_at) < clock_timestamp() - make_interval(secs => $1))
+    and ((e.state in ('reported', 'expired')
+          and coalesce(e.reported_at, e.heartbeat_at) < clock_timestamp() - make_interval(secs => $1)
+          and coalesce(($3::timestamptz[])[1 + get_byte(uuid_send(e.run_id), 15) % cardinality($3::timestamptz[])]
+                       > coalesce(e.reported_at, e.heartbeat_at) + make_interval(secs => $1), true))
          or (e.receipt is null and e.deadline <= clock_timestamp()))
  limit $2)
 union all
