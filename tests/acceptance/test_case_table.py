@@ -5,7 +5,6 @@ that is theirs. Everything that a case does not name as recorded must not have g
 """
 
 import hashlib
-import hmac
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,11 +14,12 @@ import pytest
 
 from kit.doors import DOORS, Doors, doors_of
 from kit.hand_work import Bench
+from kit.outside import outside_app, signed
 from kit.probe import eventually
 from kit.promises import promise
 from kit.runtimes import FUNDS, fund, noop_app, runtime, start_run, summary_of
 from kit.tables import contents, counts, grown, runs_now
-from longtake import Activity, App, Artifact, AuthenticCallback, Failed, Outcome, Plan, Submitted, Succeeded
+from longtake import App, Artifact, Failed, Plan, Submitted, Succeeded
 from longtake.bootstrap import Runtime
 from longtake.contracts.ids import callback_token_for
 from longtake.contracts.pointers import CallbackPointers, EffectPointers, encode_pointers
@@ -273,45 +273,6 @@ async def test_a_request_is_answered_after_its_commit_and_needs_a_key(database, 
 
 
 # --- callbacks --------------------------------------------------------------------------------------------------------
-
-SECRET = b"a provider's secret"
-
-
-class Outside(Activity):
-    """A paid call with a webhook; the test answers by hand."""
-
-    name = "outside@1"
-    paid = True
-
-    async def execute(self, call: Any) -> Outcome:
-        raise AssertionError("the test works by hand")
-
-    async def poll(self, call: Any) -> Outcome:
-        raise AssertionError("the test works by hand")
-
-
-def outside_app() -> App:
-    app = App("outside")
-    app.add(Outside())
-
-    @app.workflow("outside", version=1)
-    def build(input: Any, policy: Any) -> Plan:
-        return Plan().step("make", activity="outside@1", price=4, artifacts=["film"])
-
-    @app.callback("acme")
-    def verify(headers: Mapping[str, str], raw: bytes) -> AuthenticCallback | None:
-        signed = hmac.new(SECRET, raw, hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(headers.get("acme-signature", ""), signed):
-            return None
-        said = msgspec.json.decode(raw)
-        return AuthenticCallback(dedupe_key=said["id"], type=said["type"], external_ref=said.get("job"))
-
-    return app
-
-
-def signed(**said: str) -> tuple[bytes, dict[str, str]]:
-    raw = msgspec.json.encode({"type": "done", **said})
-    return raw, {"Acme-Signature": hmac.new(SECRET, raw, hashlib.sha256).hexdigest()}
 
 
 class Stage:

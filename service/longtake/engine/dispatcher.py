@@ -21,6 +21,7 @@ from longtake.contracts.signals import (
 )
 from longtake.engine.deciding import LiveRun, RunCache, blocked_commit, commit_of
 from longtake.engine.hints import Hints
+from longtake.engine.telling import tell
 from longtake.ports import Doorbell
 from longtake.store import CommitResult, DecisionStore, Fact, RunCommit
 from longtake.telemetry.attributes import (
@@ -126,6 +127,7 @@ class Dispatcher:
                 raise
             outcome.committed += len(result.committed)
             self._keep(commits, result)
+            tell(commits, result.committed)
             self._hints.effects_soon(result.pointers)
         self._announce_later(commits, result)
         return _again(by_run, commits, result)
