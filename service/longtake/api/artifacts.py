@@ -65,12 +65,14 @@ async def get_artifact(request: Caller, api: Api, artifact_id: str) -> Any:
     if status == 206:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
     headers["Content-Length"] = str(end - start)
+    # The framework would take the route's media type before the response's.
+    headers["Content-Type"] = row["content_type"]
     body = (
         _nothing()
         if request.method == "HEAD"
         else api.objects.stream(row["object_key"], start=start, end=end)
     )
-    return Stream(body, status_code=status, media_type=row["content_type"], headers=headers)
+    return Stream(body, status_code=status, headers=headers)
 
 
 def _headers(row: Row, etag: str) -> dict[str, str]:

@@ -13,6 +13,9 @@ from rich.text import Text
 Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON for programs")]
 """The option that every command has."""
 
+PIPE_WIDTH = 200
+"""Columns where nobody looks at a terminal."""
+
 STATUS_STYLES = {
     "completed": "green",
     "succeeded": "green",
@@ -28,7 +31,10 @@ STATUS_STYLES = {
 
 def console() -> Console:
     """The console for people; rich reads NO_COLOR and the terminal."""
-    return Console(highlight=False, soft_wrap=True)
+    made = Console(highlight=False, soft_wrap=True)
+    if not made.is_terminal:
+        made.width = PIPE_WIDTH
+    return made
 
 
 def print_json(value: Any) -> None:
@@ -40,8 +46,9 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, status_column: int = -1) -> None:
     """A plain table; the status column in its colour."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, overflow="fold")
+    for index, name in enumerate(columns):
+        # The first column names the row and is copied: it stays whole.
+        table.add_column(name, overflow="fold", no_wrap=index == 0)
     for row in rows:
         cells = [Text("" if cell is None else str(cell)) for cell in row]
         if status_column >= 0:

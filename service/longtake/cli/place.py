@@ -16,6 +16,8 @@ from longtake.settings import Settings, load_settings
 
 UP_FILE = "up.json"
 KEY_FILE = "dev.key"
+PATIENCE_SECONDS = 10.0
+"""How long a command waits for a server that is away for a moment."""
 URL_DEFAULT = "http://127.0.0.1:8600"
 
 DataDir = Annotated[
@@ -47,7 +49,7 @@ class Server:
     key: Annotated[str | None, Parameter(help="API key (LONGTAKE_KEY, else that of a local `up`)")] = None
     data_dir: DataDir = None
 
-    def client(self, *, patience_seconds: float = 10.0) -> Client:
+    def client(self) -> Client:
         """A client of that server."""
         home = settings_of(data_dir=self.data_dir).data_dir
         url = self.url or os.environ.get("LONGTAKE_URL") or _url_of(home)
@@ -58,7 +60,7 @@ class Server:
             raise ConfigurationError(
                 f"no API key: give --key or LONGTAKE_KEY, or run `longtake up`, which makes one in {home / KEY_FILE}"
             )
-        return Client(url, key, patience_seconds=patience_seconds)
+        return Client(url, key, patience_seconds=PATIENCE_SECONDS)
 
 
 def settings_of(*, config: Path | None = None, **options: Any) -> Settings:

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import structlog
 
+from longtake.cli.process import Stopped
+from longtake.errors import LongtakeError
 from longtake.settings import Settings
 from longtake.telemetry.logs import LogSettings, configure_logging
 from longtake.telemetry.setup import TelemetrySettings, setup_telemetry
@@ -35,6 +37,8 @@ def observed(settings: Settings, *, roles: Sequence[str], to_file: bool) -> Iter
     )
     try:
         yield
+    except (Stopped, LongtakeError):
+        raise
     except Exception as error:
         # The console gets one line from whoever ends the process; the file keeps the whole of it.
         structlog.get_logger("longtake.cli").error("longtake.process_broke", exc_info=error)

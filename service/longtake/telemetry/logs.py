@@ -117,6 +117,22 @@ def add_trace(_logger: Any, _method: str, event: EventDict) -> EventDict:
     return event
 
 
+def shorten_warnings(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """A warning is about something that is tried again: its error is one field, not a page (asyncpg's pool sends pages)."""
+    if event.get("level") == "warning" and (given := event.get("exc_info")):
+        error = (
+            given[1]
+            if isinstance(given, tuple)
+            else given
+            if isinstance(given, BaseException)
+            else sys.exc_info()[1]
+        )
+        event.pop("exc_info")
+        if error is not None:
+            event.setdefault("error", f"{type(error).__name__}: {error}")
+    return event
+
+
 def _shared() -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
@@ -125,6 +141,7 @@ def _shared() -> list[Processor]:
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
         add_trace,
+        shorten_warnings,
     ]
 
 

@@ -1,0 +1,72 @@
+"""Callbacks: verified over raw bytes before anything is kept; a copy is welcome and changes nothing."""
+
+import uuid
+
+import pytest
+
+from kit.promises import promise
+from kit.shop import assert_problem, sign
+from longtake.contracts.ids import callback_token_for
+
+BODY = b'{"job": "job-1",  "state": "done"}'
+
+
+async def _address(shop, **changes) -> str:
+    run_id = uuid.UUID(changes.pop("run_id", None) or await shop.start("calls", "gate@1"))
+    place = {"step": "wait", "attempt": 1, **changes}
+    return f"/v1/callbacks/studio/{callback_token_for(shop.process.secret, run_id=run_id, **place)}"
+
+
+async def _inbox(database) -> int:
+    return await (await database.connect()).fetchval("select count(*) from longtake.inbox")
+
+
+@promise("H41")
+async def test_an_authentic_callback_is_kept_once_and_a_copy_is_thanked_too(counter, database):
+    address = await _address(counter)
+    headers = {"X-Signature": sign(BODY), "Authorization": ""}
+
+    first = await counter.http.post(address, content=BODY, headers=headers)
+    copy = await counter.http.post(address, content=BODY, headers=headers)
+
+    assert (first.status_code, copy.status_code) == (200, 200), first.text
+    assert (first.json()["duplicate"], copy.json()["duplicate"]) == (False, True)
+    assert first.json()["inbox_id"] == copy.json()["inbox_id"]
+    assert await _inbox(database) == 1
+
+
+@promise("T58")
+@pytest.mark.parametrize(
+    ("what", "status", "slug"),
+    [
+        ("no signature", 401, "bad-signature"),
+        ("a signature over other bytes", 401, "bad-signature"),
+        ("bytes that mean the same and are not the same", 401, "bad-signature"),
+        ("a forged token", 404, "not-found"),
+        ("an unknown provider", 404, "not-found"),
+        ("a run that is not here", 404, "not-found"),
+        ("too many bytes", 413, "too-large"),
+    ],
+)
+async def test_a_callback_that_proves_nothing_leaves_nothing(what, status, slug, counter, database):
+    address, body, headers = await _address(counter), BODY, {"X-Signature": sign(BODY)}
+    match what:
+        case "no signature":
+            headers = {}
+        case "a signature over other bytes":
+            headers = {"X-Signature": sign(b"{}")}
+        case "bytes that mean the same and are not the same":
+            body = BODY.replace(b"  ", b" ")
+        case "a forged token":
+            address = address[:-3] + ("AAA" if not address.endswith("AAA") else "BBB")
+        case "an unknown provider":
+            address = address.replace("studio", "nobody")
+        case "a run that is not here":
+            address = await _address(counter, run_id=str(uuid.UUID(int=5)))
+        case "too many bytes":
+            body = b" " * (1024 * 1024 + 1)
+
+    response = await counter.http.post(address, content=body, headers=headers)
+
+    assert_problem(response, status, slug)
+    assert await _inbox(database) == 0
