@@ -23,8 +23,8 @@ from videoads.renderer.inspect.similarity import SIMILARITY_MIN
 
 BRIEFS = Path(testbed.__file__).parents[1] / "fixtures" / "briefs"
 
-# One worker makes the full-size film, once.
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("espresso")]
+
+pytestmark = pytest.mark.timeout(240)
 
 
 def brief_of(name, *, width=720, height=1280):

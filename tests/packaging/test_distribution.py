@@ -16,8 +16,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BUILD_SECONDS = 100
 
-pytestmark = pytest.mark.xdist_group("distribution")
-
 
 def _build(source: Path, kind: str, into: Path) -> Path:
     """Build as pip does with --no-build-isolation, by the backend alone; no network."""
