@@ -29,6 +29,7 @@ from longtake.contracts.summary import TERMINAL
 from longtake.errors import ConfigurationError, InvalidInput
 
 PROJECT = "demo"
+PORT = 8600
 COMMAND_BYTES_MAX = 256 * 1024
 COMMAND_BYTES_BESIDES = 1024
 """What a command weighs besides its input."""
@@ -146,7 +147,7 @@ async def service(
         "VIDEOADS_PROVIDERS_DIR": str(directory),
         "VIDEOADS_PROVIDERS_ARGS": f"--parent-pid {os.getpid()}",
     }
-    up = DemoService(data_dir, app=app, environment=environment)
+    up = DemoService(data_dir, app=app, port=PORT, environment=environment)
     begun = time.monotonic()
     # Should it not start: whoever holds the data directory also holds its outside world, and neither is ours to end.
     await up.start()

@@ -1,6 +1,7 @@
 """The service of a demo: `longtake up` as a child process, started, awaited, stopped, and killed when that is the show."""
 
 import asyncio
+import hashlib
 import os
 import signal
 import sys
@@ -19,7 +20,8 @@ from longtake.errors import LongtakeError
 
 READY_SECONDS_MAX = 120.0
 STOP_SECONDS_MAX = 40.0
-PORT_DEFAULT = 8600
+PORTS_FROM = 30_000  # above those of NATS, below the range for outgoing connections
+PORTS = 2_700
 COMPLAINT_LINES = 6
 
 
@@ -47,7 +49,7 @@ class DemoService:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.data_dir = data_dir
-        self.port = port or choose_port([*_port_of_last_time(data_dir), PORT_DEFAULT])
+        self.port = choose_port([*_port_of_last_time(data_dir), port or _port_of_its_own(data_dir)])
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = dict(environment or {})
         self._app = app
@@ -142,6 +144,11 @@ def _port_of_last_time(data_dir: Path) -> list[int]:
         told = msgspec.json.decode((data_dir / UP_FILE).read_bytes(), type=UpLine)
         return [int(told.url.rpartition(":")[2])]
     return []
+
+
+def _port_of_its_own(data_dir: Path) -> int:
+    """A port that another demo hardly takes while our service is down for a moment."""
+    return PORTS_FROM + int.from_bytes(hashlib.sha256(os.fsencode(data_dir)).digest()[:4], "big") % PORTS
 
 
 def _message(complained: str) -> str:
