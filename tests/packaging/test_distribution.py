@@ -54,6 +54,16 @@ def _python_files(root: Path) -> set[str]:
     }
 
 
+def _data_files(root: Path) -> set[str]:
+    """What the packages hold besides code: queries, briefs, compositions, fonts, vector art."""
+    return {
+        str(path.relative_to(root / "service"))
+        for package in ("longtake", "videoads")
+        for path in (root / "service" / package).rglob("*")
+        if path.is_file() and path.suffix != ".py"
+    }
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clean copy of the repository."""
@@ -84,7 +94,9 @@ def test_the_wheel_holds_both_packages_and_the_data(wheel: Path, tree: Path) -> 
         for path in (tree / "schemas").rglob("*.json")
     }
     assert set() == schemas - names
-    assert any(name.startswith("longtake/postgres/queries/") and name.endswith(".sql") for name in names)
+    data = _data_files(tree)
+    assert {".sql", ".svg", ".png", ".woff2", ".json"} <= {Path(name).suffix for name in data}
+    assert set() == data - names
     assert {"longtake", "videoads"} == {name.split("/")[0] for name in names if ".dist-info" not in name}
 
 
