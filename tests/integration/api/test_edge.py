@@ -45,7 +45,6 @@ async def test_two_tenants_may_use_the_same_command_id(counter):
     [
         "",
         "Bearer",
-        "Bearer ",
         "Bearer nonsense",
         "Basic bHQ6eA==",
         "Bearer lt_abc_def",

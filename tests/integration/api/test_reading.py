@@ -96,7 +96,7 @@ async def test_events_carry_the_exact_bytes_that_their_hashes_are_taken_over(sho
     assert (page.next_after, rest.next_after) == (2, None)
     assert _head(events) == head
     events[0] = msgspec.structs.replace(
-        events[1], data=msgspec.Raw(bytes(events[0].data).replace(b"clip", b"clap"))
+        events[0], data=msgspec.Raw(bytes(events[0].data).replace(b"clip", b"clap"))
     )
     assert _head(events) != head
 
