@@ -15,6 +15,7 @@ from longtake.cli.output import Json, print_json, print_line
 from longtake.cli.place import KEY_FILE, AppName, Config, DataDir, UpFacts, forget_up, settings_of, write_up
 from longtake.cli.process import StopSignal, run_until_stopped
 from longtake.cli.telemetry import observed
+from longtake.cli.workroom import workroom
 from longtake.embedded import EmbeddedServers
 from longtake.embedded.nats import write_private
 from longtake.settings import ROLES, Settings
@@ -72,6 +73,8 @@ async def _everything(
             # Should a start be cut short, it cleans up after itself.
             await stop.before(servers.start())
             stack.push_async_callback(servers.stop)
+            # Not before: the servers' socket wants a short path.
+            stack.enter_context(workroom(settings.data_dir))
         addresses = addresses_of(settings, servers)
         await stop.before(apply_migrations(addresses.postgres))
         process = Runtime(
