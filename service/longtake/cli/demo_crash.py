@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -98,8 +98,9 @@ class CrashBench:
             late = ""
             try:
                 async with asyncio.timeout(RUN_SECONDS_MAX):
-                    for kill in kills:
-                        seen = await self._moment(client, posted.run_id, kill, created_before)
+                    while kills:
+                        kill, seen = await self._moment(client, posted.run_id, kills, created_before)
+                        kills.remove(kill)
                         struck.append(await self._strike(kill, seen))
                         say(struck[-1].line)
                         await self._outsiders.release_answers()
@@ -121,8 +122,13 @@ class CrashBench:
             seconds=time.monotonic() - begun,
         )
 
-    async def _moment(self, client: Client, run_id: str, kill: Kill, before: Mapping[str, int]) -> Progress:
-        """Wait until it is time for a kill and return what was seen then."""
+    async def _moment(
+        self, client: Client, run_id: str, kills: Sequence[Kill], before: Mapping[str, int]
+    ) -> tuple[Kill, Progress]:
+        """Wait until it is time for one of the kills; return it with what was seen then.
+
+        Whichever comes first: an answer that is held keeps the run from the moments after it.
+        """
         while True:
             now = await self._outsiders.now()
             summary = await client.summary(run_id)
@@ -132,8 +138,10 @@ class CrashBench:
                 created={name: count - before.get(name, 0) for name, count in now.created.items()},
                 open=now.open,
             )
-            if kill.is_due(seen) or summary.status in TERMINAL or summary.status == "blocked":
-                return seen
+            ended = summary.status in TERMINAL or summary.status == "blocked"
+            for kill in kills:
+                if ended or kill.is_due(seen):
+                    return kill, seen
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _strike(self, kill: Kill, seen: Progress) -> Struck:
