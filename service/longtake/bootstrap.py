@@ -37,7 +37,7 @@ from longtake.jetstream.connection import Connection, ConnectionOptions
 from longtake.jetstream.doorbell import NatsDoorbell
 from longtake.jetstream.services import CommandServices
 from longtake.jetstream.transport import JetStreamTransport
-from longtake.lifecycle import Service, start_all, stop_all
+from longtake.lifecycle import Service, first_failure, start_all, stop_all
 from longtake.postgres.admissions import PostgresAdmissionStore
 from longtake.postgres.audits import PostgresAuditStore
 from longtake.postgres.callbacks import PostgresInboxStore
@@ -146,6 +146,10 @@ class Runtime:
             await stop_all(services)
         finally:
             await self._close_pools()
+
+    async def failed(self) -> BaseException:
+        """Return when a role has ended by an error: a process that lacks a role it promised must not go on."""
+        return await first_failure(self._services)
 
     async def _close_pools(self) -> None:
         pools, self._pools = self._pools, []

@@ -63,6 +63,24 @@ async def running(*services: Service) -> AsyncIterator[None]:
         await stop_all(services)
 
 
+async def first_failure(services: Sequence[Service]) -> BaseException:
+    """Wait until one of the services that are loops ends by an error, and return it; for ever when none does."""
+    watched = {
+        asyncio.create_task(service.failed()) for service in services if isinstance(service, LoopService)
+    }
+    try:
+        while watched:
+            done, watched = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                if not task.cancelled() and (error := task.exception()) is not None:
+                    return error
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable: nobody sets the event")
+    finally:
+        for task in watched:
+            task.cancel()
+
+
 class LoopService:
     """A service made of one coroutine that runs until it is told to stop.
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from longtake.lifecycle import LoopService, running, start_all, stop_all
+from longtake.lifecycle import LoopService, first_failure, running, start_all, stop_all
 
 
 class Recorded:
@@ -116,3 +116,25 @@ async def test_what_a_loop_raised_is_not_lost() -> None:
     with pytest.raises(LookupError):
         await service.stop()
     await service.stop()
+
+
+async def test_the_first_loop_that_breaks_is_told_and_one_that_ends_by_itself_is_not() -> None:
+    broken = asyncio.Event()
+
+    async def ends(_stopping: asyncio.Event) -> None:
+        return
+
+    async def breaks(_stopping: asyncio.Event) -> None:
+        await broken.wait()
+        raise RuntimeError("a fault")
+
+    services = [LoopService("ends", ends), LoopService("breaks", breaks)]
+    await start_all(services)
+    watching = asyncio.create_task(first_failure(services))
+    # As long as nothing broke, nothing is told.
+    assert await asyncio.wait({watching}, timeout=0.05) == (set(), {watching})
+    broken.set()
+
+    assert str(await asyncio.wait_for(watching, 5)) == "a fault"
+    with pytest.raises(ExceptionGroup):
+        await stop_all(services)

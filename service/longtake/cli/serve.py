@@ -10,7 +10,7 @@ from longtake.cli.output import Json, print_json, print_line
 from longtake.cli.place import AppName, Config, DataDir, settings_of
 from longtake.cli.process import StopSignal, run, run_until_stopped
 from longtake.cli.telemetry import observed
-from longtake.cli.up import addresses_of
+from longtake.cli.up import addresses_of, until_stopped
 from longtake.errors import ConfigurationError
 from longtake.postgres.migrator import MigrationReport
 from longtake.settings import ROLES
@@ -51,7 +51,7 @@ def serve(
                     print_json({"roles": list(roles), "url": url})
                 else:
                     print_line(f"longtake serves {', '.join(roles)}" + (f" at {url}" if url else ""))
-                await stop.wait()
+                await until_stopped(stop, process)
             finally:
                 await process.stop()
 

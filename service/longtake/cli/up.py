@@ -54,7 +54,7 @@ def up(
         with observed(settings, roles=ROLES, to_file=True):
             async with _everything(settings, application, stop) as (process, servers):
                 await _tell(settings, process, as_json=json)
-                await _until(stop, servers)
+                await until_stopped(stop, process, servers)
                 if not json:
                     print_line(f"stopping ({stop.reason})")
 
@@ -134,16 +134,21 @@ async def ensure_dev_key(process: Runtime, data_dir: Path) -> tuple[Path, str | 
     return path, fresh
 
 
-async def _until(stop: StopSignal, servers: EmbeddedServers | None) -> None:
-    """Wait for a reason to stop. Raises when an embedded server has been given up."""
-    if servers is None:
-        await stop.wait()
-        return
-    told, failed = asyncio.create_task(stop.wait()), asyncio.create_task(servers.failed())
+async def until_stopped(stop: StopSignal, process: Runtime, servers: EmbeddedServers | None = None) -> None:
+    """Wait for a reason to stop. Raises when a role broke, or an embedded server has been given up."""
+    told = asyncio.create_task(stop.wait())
+    broken: set[asyncio.Task[BaseException]] = {asyncio.create_task(process.failed())}
+    if servers is not None:
+        broken.add(asyncio.create_task(_given_up(servers)))
     try:
-        await asyncio.wait({told, failed}, return_when=asyncio.FIRST_COMPLETED)
-        if failed.done() and not told.done():
-            raise failed.result()
+        await asyncio.wait({told, *broken}, return_when=asyncio.FIRST_COMPLETED)
+        for task in broken:
+            if task.done() and not told.done():
+                raise task.result()
     finally:
-        told.cancel()
-        failed.cancel()
+        for waiting in (told, *broken):
+            waiting.cancel()
+
+
+async def _given_up(servers: EmbeddedServers) -> BaseException:
+    return await servers.failed()

@@ -62,7 +62,7 @@ class PostgresServer:
 
     def connect_kwargs(self, database: str = DATABASE) -> dict[str, Any]:
         """The address as keyword arguments of `asyncpg.connect` and `asyncpg.create_pool`."""
-        return connect_arguments(self._home, database)
+        return connect_arguments(self._home, self._sockets, database)
 
     async def prepare(self) -> None:
         """Make the cluster if there is none; refuse one of another major version."""
@@ -161,10 +161,10 @@ class PostgresServer:
         fresh.rename(self._data)
 
 
-def connect_arguments(home: Path, database: str) -> dict[str, Any]:
-    """How to reach the server whose files lie in `home`, from any process."""
+def connect_arguments(home: Path, sockets: Path, database: str) -> dict[str, Any]:
+    """How to reach the server whose files lie in `home` and whose socket lies in `sockets`, from any process."""
     return {
-        "host": str(socket_directory(home / "run")),
+        "host": str(sockets),
         "port": PORT,
         "user": USER,
         "database": database,

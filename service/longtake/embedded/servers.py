@@ -23,7 +23,7 @@ from .keeper import Keeper
 from .locate import nats_program, postgres_tree
 from .lock import DataDirLock
 from .nats import NatsServer
-from .postgres import DATABASE, PostgresServer, connect_arguments
+from .postgres import DATABASE, PostgresServer, connect_arguments, socket_directory
 from .profile import DURABLE, Profile
 
 log = structlog.get_logger("longtake.embedded")
@@ -184,7 +184,7 @@ def running_postgres(data_dir: Path) -> dict[str, Any] | None:
     home = (data_dir / "postgres").resolve()
     if _pid_in(home / "data" / "postmaster.pid") is None:
         return None
-    return connect_arguments(home, DATABASE)
+    return connect_arguments(home, socket_directory(home / "run"), DATABASE)
 
 
 def _pid_in(path: Path) -> int | None:
