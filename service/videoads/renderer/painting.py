@@ -315,6 +315,6 @@ class Painter:
         if luminance(self._colours["on_accent"]) > luminance(self._colours["accent"]):
             # Light behind light words would drown them: it passes around them, at the ends and along the rim.
             reach = BUTTON_STILL_PIXELS + item.block.size // 8
-            written = written.point([0] + [255] * 255).filter(ImageFilter.MaxFilter(2 * reach + 1))
+            written = written.filter(ImageFilter.BoxBlur(reach)).point([0] + [255] * 255)
             written = written.filter(ImageFilter.GaussianBlur(reach / 4))
         return pill.reduce(2), ImageChops.subtract(shape.reduce(2), written)
