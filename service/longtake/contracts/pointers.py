@@ -24,9 +24,7 @@ class EffectPointers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     effects: tuple[tuple[uuid.UUID, int, int], ...]
 
 
-class CallbackPointers(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class CallbackPointers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Body of a message on `longtake.v1.callback.{part}`: inbox rows, reported effects and runs alike."""
 
     schema_version: int = SCHEMA_VERSION

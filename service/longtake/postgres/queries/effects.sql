@@ -1,6 +1,8 @@
 -- name: effects_claim
 -- Lease the first n claimable of these effects to a worker, each under a higher fence; the rest go back to the relay
 -- under a higher generation (P11). Asking again with the same claim id returns the same leases.
+-- Nothing is executed of a run whose plan is not that of the deployed code, or was not compared with it yet (P15): its
+-- effect stays where it is, and the relay says so again later. What is open outside may be asked about all the while.
 -- $1 claim id  $2 effect ids  $3 attempts  $4 n  $5 owner  $6 lease seconds  $7 fence floor of this store epoch
 with wanted as materialized (
     select e.id, row_number() over () as place
@@ -8,6 +10,10 @@ with wanted as materialized (
         select e.id from unnest($2::uuid[], $3::integer[]) as w (id, attempt)
         join longtake.effects e on e.id = w.id
         where e.attempt = w.attempt and e.state = 'queued' and e.not_before <= clock_timestamp() and e.closed_at is null
+            and (e.kind <> 'execute' or exists (
+                select from longtake.runs r, longtake.store s
+                where r.run_id = e.run_id and r.plan_checked = coalesce(s.application, r.plan_checked)
+                    and not 'plan_drift' = any(r.blockers)))
         order by e.id
         for update of e skip locked
     ) e

@@ -1,0 +1,103 @@
+"""The same store under other code: a run whose plan would be another is blocked before anything of it is done (P15)."""
+
+import importlib.util
+import sys
+import uuid
+from pathlib import Path
+
+from kit.probe import eventually
+from kit.promises import promise
+from kit.runtimes import ended, fund, runtime, start_run, summary_of
+from longtake import App
+
+SOURCE = """
+from longtake import App, Plan
+
+app = App("deployed", price_list="{price_list}")
+
+
+@app.workflow("shop", version=1)
+def build(input, policy):
+    return Plan().step("sell", activity="sell@1", price={price})
+
+
+@app.workflow("calm", version=1)
+def calm(input, policy):
+    return Plan().step("rest", activity="sell@1")
+
+
+@app.activity("sell@1")
+async def sell(call):
+    return None
+"""
+
+
+def deploy(folder: Path, name: str, *, price: int, price_list: str = "1") -> App:
+    """Write an application's source and import it, as a deployment does."""
+    path = folder / f"{name}.py"
+    path.write_text(SOURCE.format(price=price, price_list=price_list))
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module.app  # type: ignore[no-any-return]  # a module's attributes are not typed
+
+
+@promise("H17", "H89", "H20")
+async def test_a_changed_builder_blocks_its_runs_and_no_other_and_its_return_unblocks_them(
+    database, broker, tmp_path
+):
+    before = deploy(tmp_path, "shop_before", price=5)
+    after = deploy(tmp_path, "shop_after", price=6)
+    async with runtime(database, broker, tmp_path, before, roles=("api",)) as process:
+        await fund(process)
+        drifting = str((await start_run(process, "drifting", "shop@1")).run_id)
+        calm = str((await start_run(process, "calm", "calm@1")).run_id)
+
+    async with runtime(database, broker, tmp_path, after, sole_owner=True) as process:
+        assert (await ended(process, calm, 30))["status"] == "completed"
+
+        async def blocked() -> dict | None:
+            summary = await summary_of(process, drifting)
+            return summary if summary["status"] == "blocked" else None
+
+        summary = await eventually(blocked, "the drifted run to be blocked")
+        connection = await database.connect()
+        event = await connection.fetchval(
+            "select data::text from longtake.events where run_id = $1 and type = 'run_blocked'",
+            uuid.UUID(drifting),
+        )
+        succeeded = await connection.fetchval(
+            "select count(*) from longtake.events where run_id = $1 and type = 'step_succeeded'",
+            uuid.UUID(drifting),
+        )
+
+    assert [blocker["type"] for blocker in summary["blockers"]] == ["plan_drift"]
+    assert "price" in event, event
+    assert succeeded == 0
+    assert summary["cost"]["charged_credits"] == 5
+
+    async with runtime(database, broker, tmp_path, before, sole_owner=True) as process:
+        summary = await ended(process, drifting, 30)
+        proved = await process.audit.prove(uuid.UUID(drifting), "acme")
+
+    assert summary["status"] == "completed"
+    assert proved == []
+
+
+async def test_code_that_plans_the_same_blocks_nobody(database, broker, tmp_path):
+    """The other side: a deployment that changes no plan is noticed and lets every run go on."""
+    async with runtime(
+        database, broker, tmp_path, deploy(tmp_path, "shop_one", price=5), roles=("api",)
+    ) as process:
+        await fund(process)
+        run_id = str((await start_run(process, "steady", "shop@1")).run_id)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    other = deploy(moved, "shop_two", price=5)
+
+    async with runtime(database, broker, tmp_path, other, sole_owner=True) as process:
+        assert (await ended(process, run_id, 30))["status"] == "completed"
+        connection = await database.connect()
+        assert await connection.fetchval("select plan_checked from longtake.runs") == other.application

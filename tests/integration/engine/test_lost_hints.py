@@ -1,0 +1,148 @@
+"""Hints that were lost, doubled, or never sent: the rows they were about are found all the same (F01, F05, F10)."""
+
+import asyncio
+import uuid
+
+import pytest
+
+from kit.hand_work import Bench
+from kit.instance import instance
+from kit.probe import eventually
+from kit.promises import promise
+from kit.runtimes import ended, noop_app, runtime, start_run
+from kit.witnessing import WITNESS, app, times, witnessed
+from longtake.contracts.pointers import EffectPointers, encode_pointers, message_id
+from longtake.ports import OutgoingMessage
+
+HOURS = 600.0
+"""A grace that never ends during a test: whatever is published again has another reason."""
+NOWHERE = "nats://127.0.0.1:9"
+
+
+@promise("H31", "T07", "G53")
+async def test_what_a_killed_process_committed_and_never_published_is_published_at_once(
+    database, broker, tmp_path, monkeypatch
+):
+    """F01: its commit marks the pointers as published by it, and then there was nobody to publish to."""
+    witness = tmp_path / "witness"
+    monkeypatch.setenv(WITNESS, str(witness))
+    async with instance(
+        database, broker, tmp_path / "dead", witness=witness, roles=("api",), nats_url=NOWHERE, start="unsaid"
+    ) as admitting:
+        run_id = admitting.run_id
+        await admitting.kill()
+    connection = await database.connect()
+    marked = await connection.fetchrow("select published_at, incarnation, generation from longtake.effects")
+    assert marked["published_at"] is not None
+
+    # The lock of the data directory is ours, so whoever else is in the store's list is dead.
+    async with runtime(
+        database, broker, tmp_path / "next", app, sole_owner=True, grace_seconds=HOURS
+    ) as process:
+        summary = await ended(process, run_id, 15)
+
+    assert summary["status"] == "completed"
+    assert set(times(witnessed(witness)).values()) == {1}
+    first = await connection.fetchrow(
+        "select generation, incarnation from longtake.effects where step = 'link:0'"
+    )
+    assert first["generation"] == marked["generation"] + 1
+    assert first["incarnation"] == process.incarnation
+
+
+async def test_the_pointers_of_a_living_process_are_left_to_it(database, broker, tmp_path):
+    """The other side of F01: without a death nothing is published twice."""
+    async with runtime(database, broker, tmp_path, noop_app(), roles=("api",)) as process:
+        await start_run(process, "alive")
+        none = await process.sweep.due_pointers(limit=9, grace_seconds=HOURS, oldest={}, all_lost=False)
+        connection = await database.connect()
+        await connection.execute("update longtake.incarnations set alive_until = '-infinity'")
+        due = await process.sweep.due_pointers(limit=9, grace_seconds=HOURS, oldest={}, all_lost=False)
+
+    assert none == []
+    assert [pointer.generation for pointer in due] == [2]
+
+
+@promise("G49", "G48")
+async def test_a_message_that_was_acked_without_work_is_published_under_another_id(
+    database, broker, tmp_path
+):
+    """F05: the stream's de-duplication must not swallow the second publication."""
+    async with runtime(database, broker, tmp_path, noop_app(), roles=("api",)) as process:
+        receipt = await start_run(process, "swallowed", input_={"steps": 1})
+        subscription = await process.transport.effects("short")
+        (delivery,) = await subscription.fetch(limit=1, wait_seconds=10)
+        first = delivery.headers["Nats-Msg-Id"]
+        body = delivery.body
+        await delivery.ack(sync=True)
+        await subscription.close()
+        again = OutgoingMessage(
+            subject="longtake.v1.effect.short", body=body, stream="LT_EFFECT", message_id=first
+        )
+        assert [r.state for r in await process.transport.publisher.publish([again])] == ["duplicate"]
+
+        async with runtime(
+            database, broker, tmp_path / "rest", noop_app(), roles=("relay", "worker", "dispatcher")
+        ):
+            summary = await ended(process, str(receipt.run_id), 20)
+
+        generation = await (await database.connect()).fetchval("select generation from longtake.effects")
+
+    assert summary["status"] == "completed"
+    assert generation == 2
+    ids = [message_id(body)] + [
+        message_id(encode_pointers(EffectPointers(epoch=1, effects=((uuid.UUID(int=1), 1, generation),))))
+        for generation in (1, 2)
+    ]
+    assert ids[0] == first
+    assert ids[1] != ids[2]
+
+
+@pytest.mark.parametrize("deleted", ["LT_EFFECT", "LT_CALLBACK"])
+@promise("H83", "G28")
+async def test_a_deleted_stream_raises_the_epoch_and_everything_open_is_published_again(
+    database, broker, tmp_path, deleted
+):
+    """F10: with a grace of hours only the new epoch can be the reason."""
+    patient = {"grace_seconds": HOURS}
+    async with runtime(
+        database, broker, tmp_path, noop_app(), roles=("api", "relay", "sweeper", "dispatcher"), **patient
+    ) as process:
+        runs = [
+            str(receipt.run_id)
+            for receipt in await asyncio.gather(*(start_run(process, f"lost-{n}") for n in range(20)))
+        ]
+        client = await broker.connect()
+        await client.jetstream().delete_stream(deleted)
+        connection = await database.connect()
+
+        async def raised() -> bool:
+            return await connection.fetchval("select transport_epoch from longtake.store") > 1
+
+        await eventually(raised, "the epoch to rise", 30)
+        async with runtime(database, broker, tmp_path / "worker", noop_app(), roles=("worker",), **patient):
+            summaries = await asyncio.gather(*(ended(process, run_id, 40) for run_id in runs))
+
+    assert {summary["status"] for summary in summaries} == {"completed"}
+
+
+@promise("G37", "G40")
+async def test_the_lease_of_a_holder_that_ended_in_good_order_is_free_at_once(database, broker, tmp_path):
+    """G49's other half: orphaned leases go back, here without waiting for their end."""
+    async with runtime(database, broker, tmp_path, noop_app(), roles=("api",)) as process:
+        await start_run(process, "orphan")
+        bench = await Bench.open(process)
+        try:
+            (held,) = await bench.claim(owner=process.owner, lease_seconds=3600)
+            none = await process.sweep.expire_leases(leases_max=5, authority_up_seconds=0.0, connected=True)
+            await bench.pool.execute("update longtake.incarnations set alive_until = '-infinity'")
+            (freed,) = await process.sweep.expire_leases(
+                leases_max=5, authority_up_seconds=3600.0, connected=False
+            )
+            (again,) = await bench.claim()
+        finally:
+            await bench.close()
+
+    assert none == []
+    assert (freed.id, freed.state) == (held.id, "queued")
+    assert again.fence > held.fence
