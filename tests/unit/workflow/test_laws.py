@@ -238,7 +238,7 @@ def advertised_is_accepted(script: Script) -> None:
 
 
 @promise("H36", "H59", "H76")
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_laws_hold_for_any_sequence_of_facts(data: st.DataObject) -> None:
     world = World(data.draw)
