@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import random
 import time
+from datetime import datetime
 
 import structlog
 
@@ -50,6 +51,8 @@ class Sweeper(LoopService):
         self._pace = pace
         self._lease_seconds = lease_seconds
         self._connected_since: float | None = None
+        self._looked_since: float | None = None
+        self._believes_in_doorbells = False
         self._salt = itertools.count(random.getrandbits(40))
 
     async def _work(self, stopping: asyncio.Event) -> None:
@@ -78,7 +81,7 @@ class Sweeper(LoopService):
         lost = await self._store.lost_doorbells(
             grace_seconds=self._pace.grace_seconds,
             limit=DOORBELLS_PER_PASS_MAX,
-            oldest=[await self._oldest.oldest_callback(part) for part in range(CALLBACK_PARTS)],
+            oldest=await self._oldest_doorbells(now),
         )
         expired = [lease for lease in ended if lease.state == "expired"]
         asked = [(lease.id, lease.run_id) for lease in expired]
@@ -98,3 +101,18 @@ class Sweeper(LoopService):
                     salt=next(self._salt),
                 )
         return len(lost) >= DOORBELLS_PER_PASS_MAX
+
+    async def _oldest_doorbells(self, now: float) -> list[datetime | None]:
+        """By part, the time of the oldest doorbell that still stands; none at first.
+
+        What stood before our start may have been taken by a dispatcher that died with its doorbells in its hands: the
+        stream shows them as standing until they are delivered again, half a minute later. So everything that was
+        reported before our start is told once more.
+        """
+        if self._looked_since is None:
+            self._looked_since = now
+        if not self._believes_in_doorbells:
+            # A pass that comes a grace after our start sees all of it.
+            self._believes_in_doorbells = now - self._looked_since >= self._pace.grace_seconds
+            return [None] * CALLBACK_PARTS
+        return [await self._oldest.oldest_callback(part) for part in range(CALLBACK_PARTS)]
