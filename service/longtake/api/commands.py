@@ -34,9 +34,14 @@ async def post_command(request: Caller, api: Api) -> Response[Any]:
     _take_json_only(request.headers.get("content-type"))
     raw = await request.body()
     command = read_command(raw, key=request.headers.get("idempotency-key"))
-    command = _with_precondition(command, request.headers.get("if-match"), api)
+    if_match = request.headers.get("if-match")
+    command = _with_precondition(command, if_match, api)
     given = await api.admission.admit(
-        request.user, command, channel="http", traceparent=current_traceparent()
+        request.user,
+        command,
+        channel="http",
+        traceparent=current_traceparent(),
+        strict=if_match is not None,
     )
     return _told(given, api)
 

@@ -78,9 +78,18 @@ class Admission:
         self._on_started = on_started
 
     async def admit(
-        self, principal: Principal, command: Command, *, channel: Channel, traceparent: str | None
+        self,
+        principal: Principal,
+        command: Command,
+        *,
+        channel: Channel,
+        traceparent: str | None,
+        strict: bool = False,
     ) -> Answer:
         """Decide a command and store the answer, or return the answer it has.
+
+        `strict`: the run must be at exactly the expected revision (If-Match); otherwise the action must have been
+        offered without interruption since then (P3).
 
         Raises Refused for what is not kept (nothing is written), AuthorityUnavailable when nothing is known.
         """
@@ -95,7 +104,7 @@ class Admission:
             },
         ) as hop:
             admitted = await self._admit_patiently(
-                principal, command, channel, hop.traceparent or traceparent
+                principal, command, channel, hop.traceparent or traceparent, strict=strict
             )
             answer = admitted.answer
             hop.set(OUTCOME, "duplicate" if answer.replayed else answer.receipt.status)
@@ -115,7 +124,13 @@ class Admission:
         self._hints.look_at_soon((id_, run_id) for id_ in admitted.result.withdrawn)
 
     async def _admit_patiently(
-        self, principal: Principal, command: Command, channel: Channel, traceparent: str | None
+        self,
+        principal: Principal,
+        command: Command,
+        channel: Channel,
+        traceparent: str | None,
+        *,
+        strict: bool,
     ) -> "_Admitted":
         try:
             intent = command.intent_hash()
@@ -127,7 +142,9 @@ class Admission:
         planned = await self._planned(principal, command, intent, channel)
         for attempt in range(1, TRIES_MAX + 1):
             try:
-                return await self._once(principal, command, intent, planned, channel, traceparent)
+                return await self._once(
+                    principal, command, intent, planned, channel, traceparent, strict=strict
+                )
             except _Moved:
                 continue
             except AuthorityUnavailable:
@@ -171,6 +188,8 @@ class Admission:
         planned: PlannedRun | Answer | None,
         channel: Channel,
         traceparent: str | None,
+        *,
+        strict: bool,
     ) -> "_Admitted":
         if isinstance(planned, Answer):
             return _Admitted(answer=planned)
@@ -189,7 +208,7 @@ class Admission:
                 return _Admitted(answer=known)
             if planned is not None:
                 return await self._start(transaction, principal, command, planned, now, traceparent)
-            return await self._control(transaction, principal, command, traceparent)
+            return await self._control(transaction, principal, command, traceparent, strict=strict)
 
     async def _known(self, transaction: AdmissionTransaction, command: Command, intent: str) -> Answer | None:
         stored = await transaction.stored_answer(str(command.client_command_id))
@@ -280,6 +299,8 @@ class Admission:
         principal: Principal,
         command: Command,
         traceparent: str | None,
+        *,
+        strict: bool,
     ) -> "_Admitted":
         command_id = str(command.client_command_id)
         run_id, revision = target_of(command)
@@ -303,11 +324,11 @@ class Admission:
             )
         run = revive(loaded, store_epoch=self._store_epoch)
         now = now if run.clock is None else max(now, run.clock)
+        if strict and run.revision != revision:
+            return await _reject(transaction, _rejected(command, _moved_on(run.revision, revision), run))
         decision = decide(run.state, signal_of(command, principal, command_id, revision), now)
         if decision.refusal is not None:
-            receipt = _rejected(command, decision.refusal)
-            place = {"run_id": str(run_id), "revision": run.state.revision}
-            return await _reject(transaction, msgspec.structs.replace(receipt, **place))
+            return await _reject(transaction, _rejected(command, decision.refusal, run))
         receipt = _applied(command, run, decision.command_status, now)
         result = await self._write(transaction, run, decision, receipt, traceparent, now)
         return _Admitted(answer=Answer(receipt=receipt), result=result, run=run)
@@ -377,9 +398,26 @@ class _Moved(Exception):
     """The run changed between its reading and its writing; the transaction is rolled back and tried again."""
 
 
-def _rejected(command: Command, refusal: Problem) -> Receipt:
+def _rejected(command: Command, refusal: Problem, run: LiveRun | None = None) -> Receipt:
     return Receipt(
-        command_id=str(command.client_command_id), kind=command.kind, status="rejected", problem=refusal
+        command_id=str(command.client_command_id),
+        kind=command.kind,
+        status="rejected",
+        run_id=None if run is None else str(run.head.run_id),
+        revision=None if run is None else run.revision,
+        problem=refusal,
+    )
+
+
+def _moved_on(current: int, expected: int) -> Problem:
+    return problem(
+        "stale-revision",
+        f"The run is at revision {current}; If-Match asked for exactly {expected}. Nothing was changed.",
+        ProblemError(
+            "/header/If-Match",
+            f"is revision {expected}, the run is at {current}",
+            "read the summary again, or send expected_revision, which an unrelated event does not make stale",
+        ),
     )
 
 
