@@ -23,13 +23,17 @@ class Settings:
     nats_url: str = ""
     """A NATS of one's own; empty: the embedded one."""
     nats_token: typed_settings.SecretStr = field(default=typed_settings.SecretStr(""), repr=False)
+    """The token that NATS asks for, if it does."""
     environment: str = "default"
     """Must be the name in the store: a laptop pointed at another environment's database is refused (G51)."""
     data_dir: Path = Path(".longtake")
+    """Where embedded servers, artifacts, keys and logs are kept."""
     app: str = "videoads:app"
+    """The application, as module:attribute."""
     host: str = "127.0.0.1"
+    """The address that the API listens on."""
     port: int = 8600
-    """0: a free one."""
+    """Its port; 0: a free one."""
     public_url: str = ""
     """How providers reach our callbacks; empty: host and port."""
     allowed_hosts: str = ""
@@ -37,7 +41,9 @@ class Settings:
     callback_secret: typed_settings.SecretStr = field(default=typed_settings.SecretStr(""), repr=False)
     """Signs callback URLs; at least 32 characters; empty: a random one under the data directory."""
     lease_seconds: int = 30
+    """How long a worker that says nothing keeps what it has claimed."""
     heartbeat_seconds: float = 10.0
+    """How often it says that it works; a lease holds for at least two of these."""
     slots: int = 8
     """Effects one worker process executes at once in a pool; pools declared short take 64 times as many."""
     stop_seconds: float = 10.0
@@ -49,7 +55,9 @@ class Settings:
     traces: str = "none"
     """none, file (NDJSON under the data directory), otlp."""
     otlp_endpoint: str = ""
+    """The base address of a collector, for otlp."""
     log_level: str = "info"
+    """The least that the log file takes."""
 
     def __post_init__(self) -> None:
         """Refuse nonsense: the value, and what would be right."""
