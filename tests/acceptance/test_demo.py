@@ -1,5 +1,6 @@
 """The demo as its user meets it: a program of its own, files, one JSON line last, and no process left behind."""
 
+import asyncio
 import base64
 import json
 import os
@@ -12,6 +13,7 @@ import pytest
 
 from kit.probe import eventually_sync
 from kit.promises import promise
+from kit.providers import ProviderBench
 from longtake.cli.demo_result import suffix_of
 from videoads.renderer.inspect.decoding import decode_film
 from videoads.showcase import SMALL_BRIEF
@@ -155,6 +157,29 @@ def test_the_next_demo_first_finishes_the_run_of_one_that_was_killed(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "finishing the run that an earlier demo left" in done.stdout
     assert "it is completed" in done.stdout
+
+
+@promise("G08")
+async def test_a_run_that_cannot_be_finished_says_why_and_ends_with_one(tmp_path):
+    """The clip provider refuses the prompt: class, origin, step and money are readable; the history is there."""
+    providers = ProviderBench(tmp_path / "data" / "providers", real_media=True)
+    await providers.start()
+    await providers.order("reject", error="moderation_input", style="clips")
+    try:
+        done = await asyncio.to_thread(
+            demo,
+            *("--brief", small_brief(tmp_path), "--data-dir", tmp_path / "data"),
+            *("--out", tmp_path / "out", "--json"),
+        )
+    finally:
+        await providers.stop()
+
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert last["status"] != "completed" and last["artifact"] is None
+    assert "moderation_input" in done.stdout and "clip.generate:1" in done.stdout
+    assert last["summary"]["failure"]["money"] in done.stdout
+    assert (tmp_path / "out" / "history.ndjson").exists()
 
 
 @pytest.mark.parametrize(
