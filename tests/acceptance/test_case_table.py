@@ -272,6 +272,24 @@ async def test_a_request_is_answered_after_its_commit_and_needs_a_key(database, 
         assert await connection.fetchval("select count(*) from longtake.commands") == 1
 
 
+async def test_the_answer_of_the_stream_goes_to_the_commands_own_id(database, broker, tmp_path):
+    """The message's id is for the stream's de-duplication, which knows no tenants; it need not be the command's."""
+    async with runtime(database, broker, tmp_path, cases_app(), roles=API_ONLY) as process:
+        await process.transport.started()
+        client = await broker.connect()
+        answers = await client.subscribe("longtake.v1.receipt.acme.*")
+        await client.flush()
+        for id_, workflow in (("taken", "noop@1"), ("refused", "nobody@1")):
+            await client.jetstream().publish(
+                "longtake.v1.command.acme.generation",
+                msgspec.json.encode(generation(id_, workflow)),
+                headers={"Longtake-Actor": "tester", "Nats-Msg-Id": f"acme-tester-{id_}"},
+            )
+        told = [await answers.next_msg(timeout=20) for _ in range(2)]
+
+        assert {answer.subject.rpartition(".")[2] for answer in told} == {"taken", "refused"}
+
+
 # --- callbacks --------------------------------------------------------------------------------------------------------
 
 
@@ -456,6 +474,7 @@ async def test_a_pointer_that_leads_nowhere_is_settled_and_changes_no_run(
     ) as process:
         await fund(process)
         connection = await database.connect()
+        await process.transport.started()
         client = await broker.connect()
         runs = await runs_now(connection)
 

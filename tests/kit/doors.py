@@ -108,6 +108,7 @@ async def doors_of(process: Runtime, broker) -> AsyncIterator[Doors]:  # type: i
     """The doors of a process, opened with a key of the tester."""
     made = await process.keys.create(tenant=PRINCIPAL.tenant, actor=PRINCIPAL.actor, roles=("producer",))
     assert process.api_server is not None
+    await process.transport.started()  # the streams are there
     async with httpx2.AsyncClient(
         base_url=process.api_server.url, trust_env=False, headers={"Authorization": f"Bearer {made.text}"}
     ) as http:

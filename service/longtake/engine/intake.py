@@ -8,9 +8,11 @@ import asyncio
 import random
 from collections.abc import Awaitable
 
+import msgspec
 import structlog
 
 from longtake.contracts.codec import to_json
+from longtake.contracts.ids import is_name
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem
 from longtake.engine.admission import Admission
@@ -82,14 +84,13 @@ class Intake(LoopService):
             return
         tenant = delivery.subject.split(".")[3]
         principal = Principal(tenant=tenant, actor=delivery.headers.get(ACTOR_HEADER, "nats"))
-        key = delivery.headers.get("Nats-Msg-Id")
         try:
             command = read_command(delivery.body, key=None)
             answer = await self._admission.admit(
                 principal, command, channel="nats", traceparent=extract(delivery.headers)
             )
         except Refused as refusal:
-            await self._refuse(delivery, tenant, key, refusal.problem)
+            await self._refuse(delivery, tenant, refusal.problem)
             return
         receipt = to_json(answer.receipt)
         await self._transport.publish_receipt(
@@ -97,7 +98,7 @@ class Intake(LoopService):
         )
         await delivery.ack(sync=True)
 
-    async def _refuse(self, delivery: Delivery, tenant: str, key: str | None, refusal: Problem) -> None:
+    async def _refuse(self, delivery: Delivery, tenant: str, refusal: Problem) -> None:
         log.error(
             "longtake.command_refused", subject=delivery.subject, problem=refusal.slug, detail=refusal.detail
         )
@@ -109,9 +110,24 @@ class Intake(LoopService):
             body=delivery.body,
             headers=delivery.headers,
         )
-        if key is not None:
-            await self._transport.publish_receipt(tenant=tenant, command_id=key, receipt=to_json(refusal))
+        id_ = _id_of(delivery)
+        if id_ is not None:
+            await self._transport.publish_receipt(tenant=tenant, command_id=id_, receipt=to_json(refusal))
         await delivery.term()
+
+
+class _Named(msgspec.Struct):
+    client_command_id: str | None = None
+
+
+def _id_of(delivery: Delivery) -> str | None:
+    """The producer's id of a command that was not taken: its own, else that of the message; None when neither is a name."""
+    try:
+        named = msgspec.json.decode(delivery.body, type=_Named).client_command_id
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        named = None
+    found = named if named is not None else delivery.headers.get("Nats-Msg-Id")
+    return found if found is not None and is_name(found) else None
 
 
 async def _quietly(settling: Awaitable[None]) -> None:
