@@ -444,6 +444,32 @@ async def test_an_early_callback_hastens_the_poll_once_the_submit_is_known(datab
             await bench.close()
 
 
+@promise("H38", "H42")
+async def test_an_authentic_callback_is_kept_in_its_redacted_form_only(database, broker, tmp_path):
+    """What the provider's verifier does not pass on is nowhere afterwards: no raw body, no signature."""
+    async with runtime(database, broker, tmp_path, outside_app(), roles=API_ONLY) as process:
+        await fund(process)
+        bench = await Bench.open(process)
+        try:
+            async with doors_of(process, broker) as doors:
+                receipt = await start_run(process, "kept", "outside@1")
+                token = callback_token_for(
+                    process.secret, run_id=uuid.UUID(receipt.run_id), step="make", attempt=1
+                )
+                raw, headers = signed(id="d1", job="job-1", address="https://signed.example/secret")
+                await doors.http.post(f"/v1/callbacks/acme/{token}", content=raw, headers=headers)
+                row = await bench.pool.fetchrow("select * from longtake.inbox")
+        finally:
+            await bench.close()
+
+    kept = dict(row)
+    assert (kept["provider"], kept["callback_type"], kept["external_ref"]) == ("acme", "done", "job-1")
+    assert (kept["step"], kept["attempt"], kept["status"]) == ("make", 1, "pending")
+    assert kept["dedupe_key"].endswith("/make/1/d1")
+    assert "signed.example" not in str(kept)
+    assert headers["Acme-Signature"] not in str(kept)
+
+
 # --- pointers and outcomes --------------------------------------------------------------------------------------------
 
 STRANGER = uuid.UUID(int=99)

@@ -101,3 +101,30 @@ async def test_code_that_plans_the_same_blocks_nobody(database, broker, tmp_path
         assert (await ended(process, run_id, 30))["status"] == "completed"
         connection = await database.connect()
         assert await connection.fetchval("select plan_checked from longtake.runs") == other.application
+
+
+@promise("T33", "H16")
+async def test_a_run_keeps_the_plan_it_was_accepted_with(database, broker, tmp_path):
+    """A later deployment is compared with it and never replaces it."""
+    async with runtime(
+        database, broker, tmp_path, deploy(tmp_path, "shop_then", price=5), roles=("api",)
+    ) as process:
+        await fund(process)
+        run_id = (await start_run(process, "kept", "shop@1")).run_id
+    connection = await database.connect()
+    read = (
+        "select p.plan::text from longtake.runs r join longtake.plans p on p.fingerprint = r.plan_fingerprint"
+    )
+    before = await connection.fetchval(read)
+
+    async with runtime(
+        database, broker, tmp_path, deploy(tmp_path, "shop_now", price=9), roles=("api",)
+    ) as process:
+        again = await start_run(process, "kept", "shop@1")
+        fresh = await start_run(process, "fresh", "shop@1")
+
+    assert '"price":5' in before
+    assert await connection.fetchval(f"{read} where r.run_id = $1", uuid.UUID(run_id)) == before
+    assert again.run_id == run_id and again.summary is not None
+    assert again.summary.cost.quoted_credits == 5
+    assert fresh.summary is not None and fresh.summary.cost.quoted_credits == 9

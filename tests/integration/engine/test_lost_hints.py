@@ -19,7 +19,7 @@ HOURS = 600.0
 NOWHERE = "nats://127.0.0.1:9"
 
 
-@promise("H31", "T07", "G53")
+@promise("H31", "G58", "T41")
 async def test_what_a_killed_process_committed_and_never_published_is_published_at_once(
     database, broker, tmp_path, monkeypatch
 ):

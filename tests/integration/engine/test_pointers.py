@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from kit.hand_work import Bench
+from kit.outside import outside_app
 from kit.probe import eventually
 from kit.promises import promise
 from kit.runtimes import PRINCIPAL, ended, fund, noop_app, runtime, start_run
@@ -87,7 +88,7 @@ async def test_messages_carry_ids_alone_and_the_executor_reads_the_row(database,
     assert seen == [{"word": SECRET}]
 
 
-@promise("H82", "H86")
+@promise("H82", "H86", "H30")
 def test_only_hints_and_the_relay_make_messages_and_no_worker_imports_the_rules() -> None:
     """The source guard: whoever else would put something on the wire, or decide beside the reducer, shows here."""
     makers = {
@@ -154,3 +155,60 @@ async def test_after_the_store_epoch_rose_every_id_and_fence_is_of_the_new_one(d
     assert event_id_for(run_id, seq=1, store_epoch=1) != event_id_for(run_id, seq=1, store_epoch=2)
     fences = await connection.fetch("select fence from longtake.effect_claims")
     assert all(row["fence"] > fence_floor(2) for row in fences)
+
+
+@promise("T16", "T23")
+async def test_reports_told_again_late_and_in_another_order_change_nothing(database, broker, tmp_path):
+    """Order and number come from the authority: a message only says where to look."""
+    async with runtime(database, broker, tmp_path, noop_app(), roles=("api",)) as process:
+        for number in range(4):
+            await start_run(process, f"shuffled-{number}", input_={"steps": 2})
+        bench = await Bench.open(process)
+        try:
+            first = await bench.claim()
+            await bench.report(first)
+            ids = [effect.id for effect in first]
+            await bench.decide([*reversed(ids)])
+            second = await bench.claim()
+            await bench.report(second)
+            await bench.decide([ids[0], *(effect.id for effect in second), ids[0]])
+            stands = await bench.pool.fetch(
+                "select run_id, seq, type, hash from longtake.events order by run_id, seq"
+            )
+            for _ in range(3):
+                await bench.decide([*ids, *(effect.id for effect in second)])
+            again = await bench.pool.fetch(
+                "select run_id, seq, type, hash from longtake.events order by run_id, seq"
+            )
+            ended_runs = await bench.pool.fetchval(
+                "select count(*) from longtake.runs where status = 'completed'"
+            )
+        finally:
+            await bench.close()
+
+    assert ended_runs == 4
+    assert [tuple(row) for row in again] == [tuple(row) for row in stands]
+
+
+@promise("T44")
+async def test_what_waits_holds_no_lease_and_wakes_nobody_before_its_time(database, broker, tmp_path):
+    from longtake import Submitted
+
+    async with runtime(database, broker, tmp_path, outside_app(), roles=("api",)) as process:
+        await fund(process)
+        bench = await Bench.open(process)
+        try:
+            await start_run(process, "waiting", "outside@1")
+            await bench.settle(Submitted(external_ref="job-1", poll_after_seconds=600))
+            poll = await bench.pool.fetchrow(
+                "select kind, state, lease_owner, not_before > now() + interval '9 minutes' as later "
+                "from longtake.effects where closed_at is null"
+            )
+            due = await process.sweep.next_due_seconds(grace_seconds=1.0)
+            claimed = await bench.claim()
+        finally:
+            await bench.close()
+
+    assert tuple(poll) == ("poll", "queued", None, True)
+    assert due is not None and due > 500
+    assert claimed == []
