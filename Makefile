@@ -30,7 +30,7 @@ doctor: bootstrap ## explain what on this machine may stand in the way
 
 test: ## run the test suite  (ARGS="tests/unit -k money", WORKERS=4)
 	@tools/bootstrap.sh run test
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: ## format, lint and strict types, as CI wants them
 	@tools/bootstrap.sh run test check
