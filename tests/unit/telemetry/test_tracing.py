@@ -3,11 +3,21 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from longtake.errors import ConfigurationError
-from longtake.telemetry import attributes, current_traceparent, extract, inject, span, trace_id_of, tracing
+from longtake.telemetry import (
+    attributes,
+    current_traceparent,
+    extract,
+    inject,
+    span,
+    trace_id_of,
+    traces_of,
+    tracing,
+)
 from longtake.telemetry.setup import (
     TRACE_FILE_NAME,
     NdjsonSpanExporter,
@@ -206,3 +216,25 @@ def test_settings_that_make_no_sense_are_refused_with_a_remedy(
 ) -> None:
     with pytest.raises(ConfigurationError, match=words):
         setup_telemetry(settings)
+
+
+def test_traces_that_become_known_on_the_way_are_linked_once_and_up_to_the_bound(recorded: Telemetry) -> None:
+    many = [f"00-{number:032x}-{number:016x}-01" for number in range(1, 100)]
+
+    with span("effect.claim", links=[OTHER]) as here:
+        here.link([PARENT, None, OTHER, "nonsense", PARENT])
+        here.link(many)
+
+    (made,) = recorded.finished_spans()
+    linked = [link.context.trace_id for link in made.links]
+    assert linked[:2] == [int(OTHER[3:35], 16), int(TRACE, 16)]
+    assert len(linked) == len(set(linked))
+    assert len(linked) < tracing.LINKS_MAX + 1 < len(many)
+
+
+def test_the_traces_of_a_batch_are_gathered_only_while_somebody_records(recorded: Telemetry) -> None:
+    batch = [SimpleNamespace(traceparent=text) for text in (PARENT, None, OTHER, PARENT)]
+
+    assert traces_of(batch) == [PARENT, OTHER]
+    recorded.shutdown()
+    assert traces_of(batch) == ()
