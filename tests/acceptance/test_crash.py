@@ -49,8 +49,11 @@ def step(key, phase, status):
     )  # fmt: skip
 
 
-def seen(*steps, events=0, created=None):
-    return Progress(events=events, steps=steps, created=created or {}, open={})
+def seen(*steps, events=0, created=None, open_=None):
+    return Progress(events=events, steps=steps, created=created or {}, open=open_ or {})
+
+
+MUSIC, FILM = step("music", "sound", "running"), step("film", "render", "pending")
 
 
 @promise("G37")
@@ -113,8 +116,13 @@ def test_eight_neighbouring_seeds_reach_every_provider_and_both_ends():
         ),
         (
             Kill(at="request", place="music", target="service", order=1),
-            seen(step("music", "sound", "running"), created={"voice": 1}),
-            seen(step("music", "sound", "running"), created={"music": 1}),
+            seen(MUSIC, FILM, created={"voice": 1}, open_={"voice": 1}),
+            seen(MUSIC, FILM, created={"music": 1}, open_={"music": 1}),
+        ),
+        (
+            Kill(at="request", place="music", target="service", order=1),
+            seen(MUSIC, FILM, created={"music": 1}),
+            seen(MUSIC, FILM, created={"music": 1, "render": 1}, open_={"render": 1}),
         ),
         (
             Kill(at="commit", place="7", target="service", order=1),
@@ -122,7 +130,7 @@ def test_eight_neighbouring_seeds_reach_every_provider_and_both_ends():
             seen(step("music", "sound", "running"), events=7),
         ),
     ],
-    ids=["phase", "request", "commit"],
+    ids=["phase", "request", "the next request", "commit"],
 )
 def test_a_kill_waits_for_its_moment(kill, too_early, due):
     assert not kill.is_due(too_early)

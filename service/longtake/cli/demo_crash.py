@@ -51,7 +51,7 @@ class Struck(msgspec.Struct, frozen=True, kw_only=True):
         flight = ", ".join(self.steps) or "nothing"
         bought = ", ".join(f"{provider} {n}" for provider, n in self.open_requests.items()) or "none"
         return (
-            f"SIGKILL {self.kill.target} {self.kill.words} (event {self.events}); in flight: {flight}; "
+            f"SIGKILL {self.kill.target} {self.kill.words(self.open_requests)} (event {self.events}); in flight: {flight}; "
             f"open paid requests: {bought}; back after {self.recovery_seconds:.1f} s"
         )
 

@@ -46,26 +46,29 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     order: float
 
-    @property
-    def words(self) -> str:
-        """The moment in words."""
+    def words(self, open_: Mapping[str, int]) -> str:
+        """The moment in words, given the requests that were open then."""
         match self.at:
             case "phase":
                 return f"after the commit that began {self.place}"
-            case "request":
+            case "request" if self.place in open_:
                 return f"while a request to {self.place} is open"
+            case "request":
+                return f"after a request to {self.place} was open"
             case "commit":
                 return f"after the commit of event {self.place}"
 
     def is_due(self, seen: Progress) -> bool:
         """Whether the moment has come; a moment that was passed has come too."""
+        order = list(dict.fromkeys(step.phase for step in seen.steps))
+        reached = max((order.index(phase) for phase in seen.phases), default=-1)
         match self.at:
             case "phase":
-                order = list(dict.fromkeys(step.phase for step in seen.steps))
-                begun = [order.index(phase) for phase in seen.phases]
-                return bool(begun) and max(begun) >= order.index(self.place)
+                return reached >= order.index(self.place)
             case "request":
-                return seen.created.get(self.place, 0) > 0
+                # A request that another kill caught is over; the next that is open takes its place.
+                taken = seen.created.get(self.place, 0) > 0
+                return self.place in seen.open or (taken and (bool(seen.open) or reached == len(order) - 1))
             case "commit":
                 return seen.events >= int(self.place)
 
