@@ -159,6 +159,23 @@ def test_the_next_demo_first_finishes_the_run_of_one_that_was_killed(tmp_path):
     assert "it is completed" in done.stdout
 
 
+def test_ctrl_c_ends_the_demo_and_everything_it_started(tmp_path):
+    data = tmp_path / "data"
+    arguments = ("--brief", small_brief(tmp_path), "--data-dir", data, "--out", tmp_path / "out")
+    with subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=plain()
+    ) as interrupted:
+        for line in interrupted.stdout:
+            if "charged" in line:
+                break
+        interrupted.send_signal(signal.SIGINT)
+        _, complaints = interrupted.communicate(timeout=60)
+
+    assert interrupted.returncode == 130
+    assert complaints == ""
+    assert processes_of(data) == []
+
+
 @promise("G08")
 async def test_a_run_that_cannot_be_finished_says_why_and_ends_with_one(tmp_path):
     """The clip provider refuses the prompt: class, origin, step and money are readable; the history is there."""

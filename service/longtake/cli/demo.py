@@ -4,7 +4,6 @@ The demo is a client like any other: it starts `longtake up`, posts a command, r
 was published. Leaves to others: the service process (demo_service), the view (demo_view), the files (demo_result).
 """
 
-import asyncio
 import os
 import tempfile
 import time
@@ -158,7 +157,9 @@ async def service(
             yield up, outsiders
         finally:
             begun = time.monotonic()
-            await asyncio.gather(up.stop(), outsiders.stop())
+            # In this order: a service at work would start its outside world again.
+            await up.stop()
+            await outsiders.stop()
             seconds["stop"] = time.monotonic() - begun
     finally:
         await up.stop()

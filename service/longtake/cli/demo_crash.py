@@ -181,7 +181,9 @@ async def crash_bench(showcase: Showcase, app: str, data_dir: Path) -> AsyncIter
         try:
             yield CrashBench(showcase, service, outsiders, settings_of(data_dir=data_dir, app=app))
         finally:
-            await asyncio.gather(service.stop(), outsiders.stop())
+            # In this order: a service at work would start its outside world again.
+            await service.stop()
+            await outsiders.stop()
     finally:
         await service.stop()
 

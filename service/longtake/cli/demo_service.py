@@ -80,6 +80,10 @@ class DemoService:
             raise ServiceDidNotStart(
                 f"`longtake up` was not ready within {READY_SECONDS_MAX:.0f} s; its log is {self.data_dir / 'log'}"
             ) from None
+        except BaseException:
+            # Ctrl-C while we wait: nobody else would end it in good order.
+            await self.stop()
+            raise
         if not line:
             await self._process.wait()
             raise ServiceDidNotStart(_message((await self._complaints).decode("utf-8", "replace")))
