@@ -22,7 +22,8 @@ def sign(raw: bytes) -> str:
 
 
 def shop_app() -> App:
-    """`clip`: one priced step that publishes a file. `gate`: a step that waits until the test opens the gate."""
+    """`clip`: one priced step that publishes a file. `gate`: a step that waits until the test opens the gate.
+    `checked`: a file, and then such a step."""
     app = App("shop")
     app.gate = asyncio.Event()
 
@@ -42,6 +43,14 @@ def shop_app() -> App:
             Plan()
             .step("wait", activity="wait@1", label="Waiting at the gate")
             .step("after", activity="wait@1", depends_on=["wait"])
+        )
+
+    @app.workflow("checked", version=1)
+    def build_checked(input, policy):
+        return (
+            Plan(delivers="check")
+            .step("make", activity="make@1", price=5, artifacts=["clip"], label="Making the clip")
+            .step("check", activity="wait@1", depends_on=["make"], label="Checking the clip")
         )
 
     @app.activity("make@1")
