@@ -6,19 +6,27 @@ same id with another intent is refused. What cannot be read or planned is refuse
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 import msgspec
 import structlog
 
-from longtake.contracts.commands import Command, CommandStatus, Receipt
+from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.ids import run_id_for
 from longtake.contracts.principal import Principal
-from longtake.contracts.problems import Problem, ProblemError, problem
+from longtake.contracts.problems import ProblemError, problem
 from longtake.engine.commands import GenerationBody, payload_of, signal_of, target_of
 from longtake.engine.deciding import LiveRun, add_decision, empty_commit, finish, revive
 from longtake.engine.hints import Hints
 from longtake.engine.history import Head
+from longtake.engine.receipts import (
+    applied,
+    cannot_pay,
+    intent_taken,
+    moved_on,
+    no_such_run,
+    rejected,
+    scope_conflict,
+)
 from longtake.errors import AuthorityUnavailable, Refused, UncanonicalValue
 from longtake.store import (
     AdmissionStore,
@@ -43,7 +51,6 @@ from longtake.workflow.decision import Decision
 from longtake.workflow.plan import compile_document
 from longtake.workflow.reducer import accept, decide
 from longtake.workflow.state import initial
-from longtake.workflow.summary import summarize
 
 TRIES_MAX = 4
 """How often a command is admitted again after the connection died around its commit, or its run was contended."""
@@ -215,15 +222,7 @@ class Admission:
         if stored is None:
             return None
         if stored.intent_hash != intent:
-            raise Refused(
-                problem(
-                    "command-conflict",
-                    f"The id {command.client_command_id!r} was used before for another command. Nothing was changed.",
-                    ProblemError(
-                        "/client_command_id", "is taken by another intent", "use a new id for a new intent"
-                    ),
-                )
-            )
+            raise Refused(intent_taken(str(command.client_command_id)))
         return None if stored.receipt is None else Answer(receipt=stored.receipt, replayed=True)
 
     async def _start(
@@ -242,7 +241,7 @@ class Admission:
             await transaction.lock_project(command.project)
             held = await transaction.held_scopes(command.project, planned.scopes)
             if held:
-                return await _reject(transaction, _rejected(command, _scope_conflict(held)))
+                return await _reject(transaction, rejected(command, scope_conflict(held)))
         new = NewRun(
             run_id=run_id,
             project=command.project,
@@ -259,8 +258,8 @@ class Admission:
             application=planned.application,
         )
         if not await transaction.lay_down(new, command_id=command_id, now=now):
-            poor = await self._no_funds(transaction, body.account, planned.cap)
-            return await _reject(transaction, _rejected(command, poor))
+            poor = cannot_pay(body.account, await transaction.funds(body.account), planned.cap)
+            return await _reject(transaction, rejected(command, poor))
         run = LiveRun(
             state=initial(run_id, principal.tenant, compile_document(planned.plan_document)),
             head=Head(
@@ -289,7 +288,7 @@ class Admission:
             ),
             now,
         )
-        receipt = _applied(command, run, "running", now)
+        receipt = applied(command, run, "running", now)
         result = await self._write(transaction, run, decision, receipt, traceparent, now)
         return _Admitted(answer=Answer(receipt=receipt), result=result, run=run, is_new_run=True)
 
@@ -306,13 +305,7 @@ class Admission:
         run_id, revision = target_of(command)
         locked = await transaction.lock_run(run_id)
         if locked is None:
-            raise Refused(
-                problem(
-                    "not-found",
-                    f"There is no run {run_id} here.",
-                    ProblemError("/targets/0", "names no run of yours", "use the run_id of a receipt"),
-                )
-            )
+            raise Refused(no_such_run(run_id))
         loaded, now, checked, application = locked
         if application is not None and checked != application:
             raise Refused(
@@ -325,11 +318,11 @@ class Admission:
         run = revive(loaded, store_epoch=self._store_epoch)
         now = now if run.clock is None else max(now, run.clock)
         if strict and run.revision != revision:
-            return await _reject(transaction, _rejected(command, _moved_on(run.revision, revision), run))
+            return await _reject(transaction, rejected(command, moved_on(run.revision, revision), run))
         decision = decide(run.state, signal_of(command, principal, command_id, revision), now)
         if decision.refusal is not None:
-            return await _reject(transaction, _rejected(command, decision.refusal, run))
-        receipt = _applied(command, run, decision.command_status, now)
+            return await _reject(transaction, rejected(command, decision.refusal, run))
+        receipt = applied(command, run, decision.command_status, now)
         result = await self._write(transaction, run, decision, receipt, traceparent, now)
         return _Admitted(answer=Answer(receipt=receipt), result=result, run=run)
 
@@ -352,21 +345,6 @@ class Admission:
             raise _Moved
         return result
 
-    async def _no_funds(self, transaction: AdmissionTransaction, account: str, cap: int) -> Problem:
-        funds = await transaction.funds(account)
-        if funds is None:
-            return problem(
-                "insufficient-funds",
-                f"There is no account {account!r}.",
-                ProblemError("/payload/account", "does not exist", "name an account that has been funded"),
-            )
-        return problem(
-            "insufficient-funds",
-            f"The account {account!r} has {funds.balance - funds.held} credits free ({funds.balance} less "
-            f"{funds.held} promised to active runs); this run may cost up to {cap}.",
-            ProblemError("/payload/account", "cannot pay", f"add {cap - funds.balance + funds.held} credits"),
-        )
-
 
 class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, and what was committed for it."""
@@ -383,54 +361,5 @@ async def _reject(transaction: AdmissionTransaction, receipt: Receipt) -> _Admit
     return _Admitted(answer=Answer(receipt=receipt))
 
 
-def _applied(command: Command, run: LiveRun, status: CommandStatus, now: datetime) -> Receipt:
-    return Receipt(
-        command_id=str(command.client_command_id),
-        kind=command.kind,
-        status=status,
-        run_id=str(run.head.run_id),
-        revision=run.state.revision,
-        summary=summarize(run.state, now=now),
-    )
-
-
 class _Moved(Exception):
     """The run changed between its reading and its writing; the transaction is rolled back and tried again."""
-
-
-def _rejected(command: Command, refusal: Problem, run: LiveRun | None = None) -> Receipt:
-    return Receipt(
-        command_id=str(command.client_command_id),
-        kind=command.kind,
-        status="rejected",
-        run_id=None if run is None else str(run.head.run_id),
-        revision=None if run is None else run.revision,
-        problem=refusal,
-    )
-
-
-def _moved_on(current: int, expected: int) -> Problem:
-    return problem(
-        "stale-revision",
-        f"The run is at revision {current}; If-Match asked for exactly {expected}. Nothing was changed.",
-        ProblemError(
-            "/header/If-Match",
-            f"is revision {expected}, the run is at {current}",
-            "read the summary again, or send expected_revision, which an unrelated event does not make stale",
-        ),
-    )
-
-
-def _scope_conflict(held: Any) -> Problem:
-    places = tuple(
-        ProblemError(
-            "/payload/input", f"scope {item.scope!r} is held by run {item.run_id}", "wait, or cancel that run"
-        )
-        for item in held
-    )
-    first = held[0]
-    return problem(
-        "scope-conflict",
-        f"Run {first.run_id} is active in phase {first.phase or 'none'} and holds {first.scope!r}.",
-        *places,
-    )
