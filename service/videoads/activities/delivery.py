@@ -53,15 +53,26 @@ class DeliveryVerify(Activity):
                     error_class="moderation_output", origin="content", message=words[:1000]
                 )
             artifacts = [longtake.Artifact(**{**film, "name": "ad", "kind": "ad"})]
-            for still in ("poster", "contact"):
-                path = folder / f"{still}.jpg"
-                status, _, said = await run_renderer(
-                    "videoads.renderer", still, str(film_path), str(path), str(composition_path)
+            stills = ("poster", "contact")
+            drawn = await asyncio.gather(
+                *(
+                    run_renderer(
+                        "videoads.renderer",
+                        still,
+                        str(film_path),
+                        str(folder / f"{still}.jpg"),
+                        str(composition_path),
+                    )
+                    for still in stills
                 )
+            )
+            for still, (status, _, said) in zip(stills, drawn, strict=True):
                 if status != 0:
                     return longtake.Failed(error_class="transient", origin="infrastructure", message=said)
                 artifacts.append(
-                    await call.artifacts.put(path, name=still, kind=still, content_type="image/jpeg")
+                    await call.artifacts.put(
+                        folder / f"{still}.jpg", name=still, kind=still, content_type="image/jpeg"
+                    )
                 )
             artifacts.append(
                 await call.artifacts.put(
