@@ -52,7 +52,7 @@ async def spawn(command: Sequence[str], log_file: Path) -> asyncio.subprocess.Pr
 
 
 async def run(command: Sequence[str]) -> tuple[int, str]:
-    """Run a short command to its end and return its exit status and whatever it said."""
+    """Run a short command to its end and return its exit status and whatever it said; cancelled, it is killed."""
     try:
         process = await asyncio.create_subprocess_exec(
             *_private(command),
@@ -61,10 +61,19 @@ async def run(command: Sequence[str]) -> tuple[int, str]:
             stderr=asyncio.subprocess.STDOUT,
             env=environment(),
             cwd="/",
+            start_new_session=True,
         )
     except OSError as error:
         return 127, str(error)
-    said, _ = await process.communicate()
+    try:
+        said, _ = await process.communicate()
+    except asyncio.CancelledError:
+        # It may have children (initdb has), which must not go on writing; when all are gone, the pipe ends.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.communicate(), KILL_WAIT_SECONDS)
+        raise
     return process.returncode or 0, said.decode(errors="replace").strip()
 
 
