@@ -56,7 +56,7 @@ def seen(*steps, events=0, created=None, open_=None):
 MUSIC, FILM = step("music", "sound", "running"), step("film", "render", "pending")
 
 
-@promise("G37")
+@promise("G37", "H81")
 def test_a_run_under_kills_ends_as_if_nothing_had_happened():
     """Service, Postgres and nats-server die on the way; one charge, one film, nothing bought twice."""
     done = run("-m", "longtake", "demo", "--crash", "--seed", "7")

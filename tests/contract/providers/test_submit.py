@@ -60,6 +60,7 @@ def request(style: str, words: str = "dawn over hills") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("style", STYLES)
+@promise("H05")
 async def test_a_submit_ends_in_media_whose_digest_is_the_announced_one(
     style: str, bench: ProviderBench, clients: Any, soon: datetime, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ def order(receiver: WebhookReceiver) -> dict[str, Any]:
     return {"composition": {"title": "an ad"}, "media": {}, "webhook": webhook}
 
 
+@promise("H05")
 async def test_the_end_of_a_render_is_reported_signed_with_our_custom_data(
     bench: ProviderBench, clients: Any, receiver: WebhookReceiver, soon: datetime
 ) -> None:

@@ -70,3 +70,20 @@ async def test_a_callback_that_proves_nothing_leaves_nothing(what, status, slug,
 
     assert_problem(response, status, slug)
     assert await _inbox(database) == 0
+
+
+@promise("H38", "H42")
+async def test_the_inbox_names_provider_place_and_type_and_keeps_none_of_the_raw_bytes(counter, database):
+    """Everything that may be matched later has its column; of the body only what the verifier let pass is there."""
+    run_id = await counter.start("inboxed", "gate@1")
+    address = await _address(counter, run_id=run_id)
+    told = await counter.http.post(address, content=BODY, headers={"X-Signature": sign(BODY)})
+
+    row = await (await database.connect()).fetchrow("select * from longtake.inbox")
+
+    assert told.status_code == 200
+    assert (row["provider"], row["callback_type"], row["external_ref"]) == ("studio", "done", "job-1")
+    assert (str(row["run_id"]), row["step"], row["attempt"]) == (run_id, "wait", 1)
+    assert (row["status"], row["payload"], row["copies"], row["settled_at"]) == ("pending", "{}", 1, None)
+    assert row["dedupe_key"].startswith(f"{run_id}/wait/1/")
+    assert BODY.decode() not in str(dict(row)) and '"state"' not in str(dict(row))

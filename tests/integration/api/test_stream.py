@@ -96,6 +96,7 @@ async def test_a_stop_ends_open_streams_promptly(counter):
         assert await listening > 0
 
 
+@promise("G06")
 async def test_the_client_follows_a_run_across_a_broken_connection(shop):
     """The server goes and comes back on its port; the client sees every event once."""
     run_id = await shop.start("client", "gate@1")

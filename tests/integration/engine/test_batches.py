@@ -1,6 +1,7 @@
 """The dispatcher's batches: as many statements for one signal as for hundreds, and a bad run harms no other (P21)."""
 
 import asyncio
+import time
 import uuid
 
 import pytest
@@ -11,6 +12,7 @@ from kit.runtimes import fund, noop_app, runtime, start_run, summary_of
 from longtake.engine.deciding import commit_of
 
 API_ONLY = ("api",)
+ACCEPTANCE_SECONDS_MAX = 1.0
 
 
 async def _runs(process, count: int, name: str) -> list[str]:
@@ -64,6 +66,7 @@ async def test_cold_runs_are_loaded_by_a_constant_number_of_statements(database,
         assert bench.counting.statements == 6
 
 
+@promise("G23")
 async def test_acceptance_costs_the_same_for_6_and_61_jobs(database, broker, tmp_path):
     from kit.counting import CountingPool
     from longtake.engine.admission import Admission
@@ -71,7 +74,7 @@ async def test_acceptance_costs_the_same_for_6_and_61_jobs(database, broker, tmp
     from longtake.postgres.pool import open_pool
     from videoads import app
 
-    counts = {}
+    counts, took = {}, {}
     async with runtime(database, broker, tmp_path, app, roles=API_ONLY) as process:
         await fund(process)
         pool = await open_pool(process.addresses.postgres, size=2, name="test")
@@ -80,7 +83,9 @@ async def test_acceptance_costs_the_same_for_6_and_61_jobs(database, broker, tmp
                 counting = CountingPool(pool)
                 store = PostgresAdmissionStore(counting, store_epoch=1, incarnation=process.incarnation)  # type: ignore[arg-type]
                 process.admission = Admission(store, app, process.hints, store_epoch=1)
+                begun = time.monotonic()
                 receipt = await start_run(process, f"jobs-{jobs}", "film.takes@1", {"scenes": scenes})
+                took[jobs] = time.monotonic() - begun
                 assert receipt.status == "running", receipt
                 assert (await summary_of(process, str(receipt.run_id)))["progress"]["total"] == jobs
                 await pool.execute("delete from longtake.scopes")
@@ -89,6 +94,7 @@ async def test_acceptance_costs_the_same_for_6_and_61_jobs(database, broker, tmp
             await pool.close()
 
     assert counts[7] == counts[61]
+    assert took[61] < ACCEPTANCE_SECONDS_MAX
 
 
 @promise("H25")

@@ -32,7 +32,7 @@ async def _writers(connection: asyncpg.Connection, **wheres: str) -> dict[str, s
     }
 
 
-@promise("H29", "H44", "T20")
+@promise("H29", "T07", "T20")
 async def test_command_run_charge_events_and_first_effect_are_one_transaction(database, broker, tmp_path):
     async with runtime(database, broker, tmp_path, outside_app(), roles=API_ONLY) as process:
         await fund(process)

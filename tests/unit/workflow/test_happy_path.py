@@ -15,7 +15,7 @@ from longtake.workflow.reducer import accept
 from longtake.workflow.script import FACTS, RUN, START, Script
 
 
-@promise("H43", "H44")
+@promise("H43", "H44", "H24")
 def test_acceptance_charge_and_first_effects_are_one_decision() -> None:
     script = Script(film())
     decision = script.accept()
