@@ -20,3 +20,10 @@ pytest_plugins = ["kit.left_out", "kit.servers"]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "promise(*ids): the mission items this test proves")
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """A name for a value that has none: with its address in it, workers would disagree about a test's name."""
+    if hasattr(val, "__name__") or " at 0x" not in repr(val):
+        return None
+    return f"{argname}-{type(val).__name__}"
