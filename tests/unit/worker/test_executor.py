@@ -33,7 +33,9 @@ def test_a_result_up_to_the_limit_is_kept_and_one_byte_more_is_a_failure_that_na
     assert "store an artifact" in refused.message and str(OUTCOME_BYTES_MAX) in refused.message
 
 
-@pytest.mark.parametrize("value", [1.5, float("nan"), float("inf"), object()], ids=str)
+@pytest.mark.parametrize(
+    "value", [1.5, float("nan"), float("inf"), object()], ids=["1.5", "nan", "inf", "object"]
+)
 @promise("T40")
 def test_a_result_that_could_not_be_repeated_exactly_is_a_failure(value: Any) -> None:
     refused, encoded = checked(Succeeded(result={"value": value}))
