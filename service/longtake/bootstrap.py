@@ -54,6 +54,7 @@ from longtake.storage.objects import Objects
 from longtake.store import StoreIdentity
 from longtake.worker.executor import Executor
 from longtake.worker.heartbeat import Heartbeat
+from longtake.worker.leases import Lease
 from longtake.worker.registry import App
 from longtake.worker.reporter import Reporter
 from longtake.worker.runner import Runner
@@ -285,11 +286,10 @@ class Runtime:
         settings = self.settings
         effects = PostgresEffectStore(await self._pool("worker"), store_epoch=epoch)
         heartbeat = Heartbeat(
-            PostgresLeaseKeeper(
-                self.addresses.postgres, owner=self.owner, lease_seconds=settings.lease_seconds
-            ),
+            PostgresLeaseKeeper(self.addresses.postgres, owner=self.owner),
             every_seconds=settings.heartbeat_seconds,
         )
+        lease = Lease(seconds=settings.lease_seconds, beat_seconds=settings.heartbeat_seconds)
         reporter = Reporter(effects, self.hints)
         executor = Executor(effects, self.app.activities, self.objects, self._callback_url)
         self._services += [heartbeat, reporter]
@@ -299,7 +299,7 @@ class Runtime:
                     pool,
                     slots=settings.slots * pack_factor(pool),
                     owner=self.owner,
-                    lease_seconds=settings.lease_seconds,
+                    lease=lease,
                     stop_seconds=settings.stop_seconds,
                     transport=self.transport,
                     effects=effects,

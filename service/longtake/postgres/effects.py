@@ -107,26 +107,25 @@ class PostgresEffectStore:
 class PostgresLeaseKeeper:
     """Implements `LeaseKeeper` over a connection of its own, opened when it is first needed and after a loss."""
 
-    def __init__(self, address: Mapping[str, Any], *, owner: str, lease_seconds: int) -> None:
+    def __init__(self, address: Mapping[str, Any], *, owner: str) -> None:
         self._address = address
         self._owner = owner
-        self._lease_seconds = lease_seconds
         self._connection: asyncpg.Connection | None = None
 
     async def renew(
-        self, leases: Sequence[tuple[uuid.UUID, int]], progress: Mapping[uuid.UUID, int]
+        self, leases: Sequence[tuple[uuid.UUID, int, int]], progress: Mapping[uuid.UUID, int]
     ) -> set[uuid.UUID]:
-        """Renew; returns the ids that are still ours. Raises AuthorityUnavailable."""
+        """Renew each of (effect, fence, seconds); returns the ids that are still ours. Raises AuthorityUnavailable."""
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(self._address, heartbeat=True)
         with translated():
             rows = await self._connection.fetch(
                 statement("leases_renew"),
-                [id_ for id_, _ in leases],
-                [fence for _, fence in leases],
+                [id_ for id_, _, _ in leases],
+                [fence for _, fence, _ in leases],
                 self._owner,
-                self._lease_seconds,
-                [progress.get(id_) for id_, _ in leases],
+                [seconds for _, _, seconds in leases],
+                [progress.get(id_) for id_, _, _ in leases],
             )
         return {row["id"] for row in rows}
 

@@ -35,9 +35,9 @@ class LeaseKeeper(Protocol):
     """Renews leases, in a thread and connection of its own (P18)."""
 
     async def renew(
-        self, leases: Sequence[tuple[uuid.UUID, int]], progress: Mapping[uuid.UUID, int]
+        self, leases: Sequence[tuple[uuid.UUID, int, int]], progress: Mapping[uuid.UUID, int]
     ) -> set[uuid.UUID]:
-        """Renew; returns the ids that are still ours."""
+        """Renew each of (effect, fence, seconds); returns the ids that are still ours."""
         ...
 
     async def close(self) -> None: ...

@@ -14,6 +14,7 @@ import msgspec
 
 from longtake.contracts.effects import EffectKind
 from longtake.contracts.outcomes import Artifact, Cancelled, Failed, Impossible, Outcome
+from longtake.worker.leases import LeaseProfile
 from longtake.workflow.plan import ActivityFacts
 
 
@@ -55,6 +56,8 @@ class Activity:
     calls_out: ClassVar[bool] = True
     """Bytes leave on execute, so that a lease lost afterwards is an unknown outcome (P18)."""
     pool: ClassVar[str] = "default"
+    lease: ClassVar[LeaseProfile] = "default"
+    """`long`: the call takes minutes in which nothing can be heard of it; its lease forgives more and ends later (P18)."""
 
     async def execute(self, call: Call) -> Outcome:
         """Do the work, or hand it to a provider. What it raises after the call was opened is an unknown outcome."""

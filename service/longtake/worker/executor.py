@@ -26,6 +26,7 @@ from longtake.telemetry.attributes import (
 )
 from longtake.telemetry.tracing import span
 from longtake.worker.activity import Activity, ArtifactStore, Call
+from longtake.worker.leases import LeaseProfile
 
 log = structlog.get_logger("longtake.worker")
 
@@ -58,6 +59,10 @@ class Executor:
     def knows(self, activity: str) -> bool:
         """Whether this worker has the activity."""
         return activity in self._activities
+
+    def lease_profile(self, activity: str) -> LeaseProfile:
+        """The lease that an activity asks for."""
+        return self._activities[activity].lease
 
     def call_of(self, effect: ClaimedEffect) -> Call:
         """What the activity is given."""

@@ -5,26 +5,43 @@ An activity that blocks the worker's loop, or a pool that is exhausted, does not
 
 import asyncio
 import threading
+import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import msgspec
 import structlog
 
 from longtake.errors import AuthorityUnavailable
 from longtake.store import LeaseKeeper
+from longtake.worker.leases import Lease
 
 log = structlog.get_logger("longtake.worker.heartbeat")
 
-OnLost = Callable[[], None]
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """One lease that must not end while its holder lives."""
+
+    effect_id: uuid.UUID
+    fence: int
+    lease: Lease
+    on_lost: Callable[[], None]
+    """Called in the loop that started the heartbeat."""
+    progress: Callable[[], int | None]
 
 
 class Heartbeat:
-    """Renews the leases that are held, every `every_seconds`; tells their holders when they are gone."""
+    """Renews the leases that are held, each at its own pace; tells their holders when they are gone.
+
+    It looks every `every_seconds` at what is due; a new lease is due at once.
+    """
 
     def __init__(self, keeper: LeaseKeeper, *, every_seconds: float) -> None:
         self._keeper = keeper
         self._every_seconds = every_seconds
-        self._held: dict[uuid.UUID, tuple[int, OnLost, Callable[[], int | None]]] = {}
+        self._held: dict[uuid.UUID, Held] = {}
+        self._renewed: dict[tuple[uuid.UUID, int], tuple[float, int | None]] = {}
+        """By effect and fence, when it was renewed last on the monotonic clock, and with what progress."""
         self._lock = threading.Lock()
         self._home: asyncio.AbstractEventLoop | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -32,12 +49,10 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
 
-    def hold(
-        self, effect_id: uuid.UUID, fence: int, on_lost: OnLost, progress: Callable[[], int | None]
-    ) -> None:
-        """Renew this lease from now on. `on_lost` is called in the loop that started the heartbeat."""
+    def hold(self, held: Held) -> None:
+        """Renew this lease from now on."""
         with self._lock:
-            self._held[effect_id] = (fence, on_lost, progress)
+            self._held[held.effect_id] = held
 
     def let_go(self, effect_id: uuid.UUID) -> None:
         """Renew it no more."""
@@ -86,16 +101,34 @@ class Heartbeat:
     async def _renew(self) -> None:
         with self._lock:
             held = dict(self._held)
-        if not held:
+        now = time.monotonic()
+        progress = {id_: percent for id_, one in held.items() if (percent := one.progress()) is not None}
+        due = {id_: one for id_, one in held.items() if self._is_due(one, now, progress.get(id_))}
+        known = {(id_, one.fence) for id_, one in held.items()}
+        self._renewed = {key: last for key, last in self._renewed.items() if key in known}
+        if not due:
             return
-        progress = {id_: percent for id_, (_, _, read) in held.items() if (percent := read()) is not None}
         try:
-            ours = await self._keeper.renew([(id_, fence) for id_, (fence, _, _) in held.items()], progress)
+            ours = await self._keeper.renew(
+                [(id_, one.fence, one.lease.seconds) for id_, one in due.items()], progress
+            )
         except AuthorityUnavailable as error:
-            # No lease expires before the authority has been up for one lease again, so nothing is lost yet.
-            log.warning("longtake.heartbeat_delayed", leases=len(held), reason=str(error))
+            # No lease expires before the authority has been up for one lease again, so nothing is lost yet; all of it
+            # stays due, and is renewed by the first look that reaches the authority.
+            log.warning("longtake.heartbeat_delayed", leases=len(due), reason=str(error))
             return
-        for id_ in held.keys() - ours:
+        self._renewed.update({(id_, due[id_].fence): (now, progress.get(id_)) for id_ in ours})
+        self._tell(due, due.keys() - ours)
+
+    def _is_due(self, held: Held, now: float, progress: int | None) -> bool:
+        """Whether there is progress to tell, or this look is the last one before the beat."""
+        last = self._renewed.get((held.effect_id, held.fence))
+        if last is None or last[1] != progress:
+            return True
+        return now + self._every_seconds > last[0] + held.lease.beat_seconds
+
+    def _tell(self, held: Mapping[uuid.UUID, Held], lost: set[uuid.UUID]) -> None:
+        for id_ in lost:
             self.let_go(id_)
             if self._home is not None and not self._home.is_closed():
-                self._home.call_soon_threadsafe(held[id_][1])
+                self._home.call_soon_threadsafe(held[id_].on_lost)

@@ -21,7 +21,8 @@ from longtake.store import EffectStore, SweepStore
 from longtake.telemetry.attributes import BATCH_SIZE, EFFECT_POOL, SPAN_EFFECT_CLAIM
 from longtake.telemetry.tracing import extract, is_enabled, span, traces_of
 from longtake.worker.executor import Executor, Finished
-from longtake.worker.heartbeat import Heartbeat
+from longtake.worker.heartbeat import Heartbeat, Held
+from longtake.worker.leases import Lease, lease_of
 from longtake.worker.reporter import Reporter
 
 FETCH_SECONDS = 5.0
@@ -41,7 +42,7 @@ class Runner(LoopService):
         *,
         slots: int,
         owner: str,
-        lease_seconds: int,
+        lease: Lease,
         stop_seconds: float,
         transport: Transport,
         effects: EffectStore,
@@ -55,7 +56,7 @@ class Runner(LoopService):
         self.pool = pool
         self._slots = slots
         self._owner = owner
-        self._lease_seconds = lease_seconds
+        self._lease = lease
         self._grace_seconds = stop_seconds
         self._transport = transport
         self._effects = effects
@@ -125,7 +126,7 @@ class Runner(LoopService):
                     effects=pointers,
                     limit=free,
                     owner=self._owner,
-                    lease_seconds=self._lease_seconds,
+                    lease_seconds=self._lease.seconds,
                 )
                 # A message carries one trace and many pointers.
                 hop.link(traces_of(claimed))
@@ -155,7 +156,16 @@ class Runner(LoopService):
             await self._put_back(effect, UNKNOWN_ACTIVITY_SECONDS, None)
             return
         call = self._executor.call_of(effect)
-        self._heartbeat.hold(effect.id, effect.fence, call.lost.set, lambda: call.progress)
+        profile = self._executor.lease_profile(effect.activity)
+        self._heartbeat.hold(
+            Held(
+                effect_id=effect.id,
+                fence=effect.fence,
+                lease=lease_of(profile, effect.kind, default=self._lease),
+                on_lost=call.lost.set,
+                progress=lambda: call.progress,
+            )
+        )
         try:
             finished = await self._executor.run(effect, call)
             match finished.outcome:

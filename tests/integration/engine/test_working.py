@@ -12,6 +12,7 @@ from kit.promises import promise
 from kit.runtimes import ended, fund, noop_app, runtime, start_run, summary_of
 from longtake import Activity, App, Outcome, Pending, Plan, Submitted, Succeeded, ref
 from longtake.engine.dispatcher import Pointers
+from longtake.postgres.effects import PostgresLeaseKeeper
 
 API_ONLY = ("api",)
 REST = ("relay", "sweeper", "dispatcher", "worker")
@@ -359,3 +360,66 @@ async def test_every_projection_says_which_event_it_shows(database, broker, tmp_
 
     assert places["revision"] == places["last"] == shown["revision"]
     assert places["updated_seq"] == places["submitted"]
+
+
+class Slow(Activity):
+    """A call that says it may take many minutes."""
+
+    name = "slow@1"
+    lease = "long"
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+
+    async def execute(self, call: Any) -> Outcome:
+        await self.gate.wait()
+        return Succeeded()
+
+
+@promise("G33", "G32")
+async def test_a_long_call_holds_a_lease_of_five_minutes_after_its_first_beat(database, broker, tmp_path):
+    app, slow = App("slow"), Slow()
+    app.add(slow)
+
+    @app.workflow("slow", version=1)
+    def build(input: Any, policy: Any) -> Plan:
+        return Plan().step("write", activity="slow@1")
+
+    connection = await database.connect()
+    async with runtime(database, broker, tmp_path, app, heartbeat_seconds=0.2) as process:
+        receipt = await start_run(process, "slow", "slow@1")
+
+        async def long() -> bool:
+            return await connection.fetchval(
+                "select lease_until - heartbeat_at = interval '5 min' from longtake.effects"
+            )
+
+        await eventually(long, "the first beat")
+        slow.gate.set()
+        assert (await ended(process, str(receipt.run_id)))["status"] == "completed"
+
+
+@promise("G34")
+async def test_a_lease_whose_time_passed_in_an_outage_is_kept_by_a_holder_that_comes_first(
+    database, broker, tmp_path
+):
+    """P18: until a sweeper has ended it nobody else can have it; afterwards it is lost whoever asks."""
+    async with runtime(database, broker, tmp_path, noop_app(), roles=API_ONLY) as process:
+        await start_run(process, "outage")
+        bench = await Bench.open(process)
+        keeper = PostgresLeaseKeeper(process.addresses.postgres, owner="hand")
+        try:
+            (effect,) = await bench.claim()
+            lapse = "update longtake.effects set lease_until = clock_timestamp() - interval '1 min'"
+            await bench.pool.execute(lapse)
+            kept = await keeper.renew([(effect.id, effect.fence, 30)], {})
+            spared = await process.sweep.expire_leases(leases_max=5, authority_up_seconds=0.0, connected=True)
+            await bench.pool.execute(lapse)
+            ended_ = await process.sweep.expire_leases(leases_max=5, authority_up_seconds=0.0, connected=True)
+            late = await keeper.renew([(effect.id, effect.fence, 30)], {})
+        finally:
+            await keeper.close()
+            await bench.close()
+
+    assert (kept, spared) == ({effect.id}, [])
+    assert ([lease.id for lease in ended_], late) == ([effect.id], set())

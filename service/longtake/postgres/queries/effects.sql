@@ -42,13 +42,16 @@ where e.claim_id = $1 and e.state = 'leased';
 
 -- name: leases_renew
 -- Renew leases that are still held; an id that does not come back is lost (P18).
--- $1 effect ids  $2 fences  $3 owner  $4 lease seconds  $5 progress (null: unchanged)
-update longtake.effects e set lease_until = clock_timestamp() + make_interval(secs => $4),
+-- One whose time is over and that nobody has ended yet is still held: after an outage of the authority the holder may
+-- be first, and until then nobody else can have it.
+-- $1 effect ids  $2 fences  $3 owner  $4 lease seconds of each  $5 progress (null: unchanged)
+update longtake.effects e set lease_until = clock_timestamp() + make_interval(secs => w.seconds),
     heartbeat_at = clock_timestamp(), progress = coalesce(w.progress, e.progress)
 from (
-    select e.id, w.progress from unnest($1::uuid[], $2::bigint[], $5::smallint[]) as w (id, fence, progress)
+    select e.id, w.seconds, w.progress
+    from unnest($1::uuid[], $2::bigint[], $4::integer[], $5::smallint[]) as w (id, fence, seconds, progress)
     join longtake.effects e on e.id = w.id
-    where e.fence = w.fence and e.lease_owner = $3 and e.state = 'leased' and e.lease_until > clock_timestamp()
+    where e.fence = w.fence and e.lease_owner = $3 and e.state = 'leased'
     order by e.id
     for update of e
 ) w
