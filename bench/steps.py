@@ -152,7 +152,7 @@ async def main(options: argparse.Namespace) -> None:
         print(f"limit: {limit:,.0f} steps/s (pull -> one statement with a step's rows -> publish -> ack)")
         gate = asyncio.Event()
         process = Runtime(
-            Settings(data_dir=directory, slots=64),
+            Settings(data_dir=directory, slots=64, port=0),
             Addresses(servers.postgres_connect_kwargs(), servers.nats_url, servers.nats_token),
             app=noop_app(gate),
         )
