@@ -11,6 +11,7 @@ LongtakeError
  ├── LeaseLost               the claim is no longer ours: stop work at once
  ├── AuthorityUnavailable    Postgres cannot be reached; nothing was decided
  ├── UnknownCommit           the connection died around a commit; look the command up
+ ├── DecisionRefused         Postgres does not take the rows of a decision, however often they come
  ├── TransportUnavailable    NATS cannot be reached; hints are late, nothing is lost
  ├── ConfigurationError      settings that make no sense; names the setting and the remedy
  └── MigrationError          the schema and the migrations disagree
@@ -104,6 +105,10 @@ class AuthorityUnavailable(LongtakeError):
 
 class UnknownCommit(LongtakeError):
     """The connection broke while a commit was under way: it may or may not stand."""
+
+
+class DecisionRefused(LongtakeError):
+    """Some row of the decisions breaks a rule of its table; nothing of them was written. Trying again cures nothing."""
 
 
 class TransportUnavailable(LongtakeError):

@@ -22,6 +22,7 @@ from longtake.contracts.signals import (
 from longtake.engine.deciding import LiveRun, RunCache, blocked_commit, commit_of
 from longtake.engine.hints import Hints
 from longtake.engine.telling import tell
+from longtake.errors import DecisionRefused
 from longtake.ports import Doorbell
 from longtake.store import CommitResult, DecisionStore, Fact, RunCommit
 from longtake.telemetry.attributes import (
@@ -120,10 +121,12 @@ class Dispatcher:
             outcome.blocked += len(broken)
             try:
                 result = await self._store.commit(commits)
+            except DecisionRefused:
+                # Rows of one run must not hold up the others: each on its own, and the refused ones are blocked.
+                self._forget(commits)
+                commits, result = await self._commit_apart(commits, by_run, outcome)
             except BaseException:
-                # What was decided in memory is not what stands: fold those runs again.
-                for commit in commits:
-                    self.cache.forget(commit.run_id)
+                self._forget(commits)
                 raise
             outcome.committed += len(result.committed)
             self._keep(commits, result)
@@ -131,6 +134,42 @@ class Dispatcher:
             self._hints.effects_soon(result.pointers)
         self._announce_later(commits, result)
         return _again(by_run, commits, result)
+
+    def _forget(self, commits: Iterable[RunCommit]) -> None:
+        """What was decided in memory is not what stands: fold those runs again."""
+        for commit in commits:
+            self.cache.forget(commit.run_id)
+
+    async def _commit_apart(
+        self, commits: Sequence[RunCommit], by_run: Mapping[uuid.UUID, list[Fact]], outcome: BatchOutcome
+    ) -> tuple[list[RunCommit], CommitResult]:
+        """Write a batch run by run; a run whose decision is refused is blocked, or set aside if even that is refused."""
+        written: list[RunCommit] = []
+        results: list[CommitResult] = []
+        refused: dict[uuid.UUID, str] = {}
+
+        async def write(commit: RunCommit) -> str | None:
+            try:
+                results.append(await self._store.commit([commit]))
+            except DecisionRefused as error:
+                log.error("longtake.decision_refused", run_id=str(commit.run_id), error=str(error))
+                return str(error)
+            written.append(commit)
+            return None
+
+        for commit in commits:
+            if (reason := await write(commit)) is not None:
+                refused[commit.run_id] = reason
+        outcome.blocked += len(refused)
+        for commit in await self._block(refused, by_run):
+            if await write(commit) is not None:
+                await self._store.set_aside(commit.run_id)
+        self._forget(commits)
+        return written, CommitResult(
+            committed=frozenset().union(*(result.committed for result in results)),
+            pointers=tuple(pointer for result in results for pointer in result.pointers),
+            withdrawn=tuple(id_ for result in results for id_ in result.withdrawn),
+        )
 
     def _checked(self, facts: Sequence[Fact], outcome: BatchOutcome) -> dict[uuid.UUID, list[Fact]]:
         """Facts by run; those of runs whose plan was not compared with the deployed code wait (P15)."""

@@ -18,8 +18,9 @@ from longtake.contracts.signals import (
     Signal,
     TimerFired,
 )
+from longtake.errors import DecisionRefused
 from longtake.postgres.commits import commit_decisions
-from longtake.postgres.failures import repeated
+from longtake.postgres.failures import REFUSED, repeated
 from longtake.postgres.statements import statement
 from longtake.store import CommitResult, Fact, FactBatch, LoadedEvent, LoadedRun, RunCommit
 
@@ -93,13 +94,19 @@ class PostgresDecisionStore:
         return await repeated(read)
 
     async def commit(self, commits: Sequence[RunCommit]) -> CommitResult:
-        """Write a batch in one autocommit statement. Raises AuthorityUnavailable; then nothing is known of the batch,
-        and reading its facts again tells."""
-        return await repeated(
-            lambda: commit_decisions(
-                self._pool, commits, store_epoch=self._store_epoch, incarnation=self._incarnation
+        """Write a batch in one autocommit statement.
+
+        Raises AuthorityUnavailable; then nothing is known of the batch, and reading its facts again tells. Raises
+        DecisionRefused when some row of it breaks a rule of its table; then nothing of the batch was written.
+        """
+        try:
+            return await repeated(
+                lambda: commit_decisions(
+                    self._pool, commits, store_epoch=self._store_epoch, incarnation=self._incarnation
+                )
             )
-        )
+        except REFUSED as error:
+            raise DecisionRefused(f"{type(error).__name__}: {error}") from error
 
     async def set_aside(self, run_id: uuid.UUID) -> None:
         """Block a run that cannot be folded."""

@@ -38,6 +38,9 @@ AWAY = (
 """The authority did not answer. Whether a statement under way was committed is not known; every one of ours can be
 repeated."""
 
+REFUSED = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
+"""The rows themselves are wrong: a value that its column cannot hold, a broken constraint. No other try will differ."""
+
 TRIES_MAX = 5
 _DELAY_SECONDS_MAX = 0.2
 

@@ -123,12 +123,24 @@ def checked(outcome: Outcome) -> tuple[Outcome, bytes]:
             canonical(outcome.result)
         except (UncanonicalValue, TypeError, RecursionError) as error:
             return _unfit(f"the result is not plain JSON: {error}")
+    outcome = _legible(outcome)
     encoded = _outcomes.encode(outcome)
     if len(encoded) > OUTCOME_BYTES_MAX:
         return _unfit(
             f"the outcome has {len(encoded)} bytes, at most {OUTCOME_BYTES_MAX} are kept: store an artifact"
         )
     return outcome, encoded
+
+
+def _legible(outcome: Outcome) -> Outcome:
+    """Take NUL out of the words of an outcome: text that people read is kept in columns that cannot hold it."""
+    for name in ("message", "evidence"):
+        words = getattr(outcome, name, "")
+        if "\0" in words:
+            outcome = msgspec.structs.replace(
+                outcome, **{name: words.replace("\0", "\N{REPLACEMENT CHARACTER}")}
+            )
+    return outcome
 
 
 async def _invoke(activity: Activity, call: Call) -> Outcome:

@@ -13,6 +13,7 @@ from kit.promises import promise
 from kit.runtimes import FUNDS, PRINCIPAL, fund, runtime, start_run, summary_of
 from longtake import Artifact, Failed, Plan, Submitted, Succeeded
 from longtake.contracts.codec import canonical
+from longtake.contracts.commands import Command
 from longtake.contracts.ids import effect_id_for
 
 API_ONLY = ("api",)
@@ -113,8 +114,8 @@ async def test_the_failure_of_a_run_and_its_refund_are_one_transaction(database,
 
 
 @promise("H77", "H86", "T20")
-async def test_a_decision_that_cannot_be_written_whole_leaves_nothing_at_all(database, broker, tmp_path):
-    """An artifact that the table refuses takes the event, the run and the closing of the effect back with it."""
+async def test_a_decision_that_cannot_be_written_whole_is_not_written_at_all(database, broker, tmp_path):
+    """An artifact that the table refuses takes success, end and money with it; the run says so and can be gone on with."""
     async with runtime(database, broker, tmp_path, outside_app(), roles=API_ONLY) as process:
         await fund(process)
         bench = await Bench.open(process)
@@ -124,22 +125,65 @@ async def test_a_decision_that_cannot_be_written_whole_leaves_nothing_at_all(dat
             await owner.execute("alter table longtake.artifacts add constraint never check (name <> 'film')")
             claimed = await bench.claim()
             await bench.report(claimed, Succeeded(artifacts=(FILM,)))
-            with pytest.raises(asyncpg.CheckViolationError):
-                await bench.decide([claimed[0].id])
+            outcome = await bench.decide([claimed[0].id])
             torn = await summary_of(process, str(receipt.run_id))
             left = await owner.fetchrow(
-                "select (select max(seq) from longtake.events) as seq, state, closed_at from longtake.effects"
+                "select (select count(*) from longtake.artifacts) as files, e.state, e.closed_at, "
+                "(select count(*) from longtake.events where type in ('step_succeeded', 'run_completed')) as ends, "
+                "(select count(*) from longtake.holds where released_at is null) as held from longtake.effects e"
             )
             await owner.execute("alter table longtake.artifacts drop constraint never")
-            bench.dispatcher = bench.new_dispatcher()
+            retry = Command(
+                kind="retry",
+                project="p1",
+                targets=(str(receipt.run_id),),
+                expected_revision=torn["revision"],
+                client_command_id="mended",
+            )
+            await process.admission.admit(PRINCIPAL, retry, channel="local", traceparent=None)
             await bench.decide([claimed[0].id])
             whole = await summary_of(process, str(receipt.run_id))
         finally:
             await bench.close()
 
-    assert (torn["revision"], torn["status"]) == (receipt.revision, "running")
-    assert tuple(left) == (receipt.revision, "reported", None)
+    assert outcome.blocked == 1
+    assert (torn["status"], [blocker["type"] for blocker in torn["blockers"]]) == (
+        "blocked",
+        ["reducer_error"],
+    )
+    assert tuple(left) == (0, "reported", None, 0, 1)
     assert whole["status"] == "completed"
+
+
+@promise("H25")
+async def test_one_run_whose_rows_are_refused_is_blocked_and_the_others_of_its_batch_commit(
+    database, broker, tmp_path
+):
+    """A provider's reference with a NUL in it, which no text column takes: it stops its own run and no dispatcher."""
+    async with runtime(database, broker, tmp_path, outside_app(), roles=API_ONLY) as process:
+        await fund(process)
+        bench = await Bench.open(process)
+        try:
+            runs = [str((await start_run(process, f"batch-{n}", "outside@1")).run_id) for n in range(8)]
+            claimed = await bench.claim()
+            victim = claimed[3]
+            for effect in claimed:
+                ref = "job\0" if effect is victim else f"job-{effect.id}"
+                await bench.report([effect], Submitted(external_ref=ref, poll_after_seconds=600))
+            outcome = await bench.decide([effect.id for effect in claimed])
+            statuses = {run: (await summary_of(process, run))["status"] for run in runs}
+            polls = await bench.pool.fetchval("select count(*) from longtake.effects where kind = 'poll'")
+            proved = [await process.audit.prove(uuid.UUID(run), "acme") for run in runs]
+            again = await bench.decide([effect.id for effect in claimed])
+        finally:
+            await bench.close()
+
+    assert outcome.blocked == 1
+    assert statuses.pop(str(victim.run_id)) == "blocked"
+    assert set(statuses.values()) == {"running"}
+    assert polls == 7
+    assert proved == [[]] * 8
+    assert again.deferred == 0
 
 
 @promise("G36", "G26", "T12")

@@ -59,6 +59,16 @@ def test_a_large_result_travels_as_a_reference_of_a_few_bytes() -> None:
     assert len(checked(Succeeded(artifacts=(film,)))[1]) < 400
 
 
+@pytest.mark.parametrize(
+    "outcome", [Failed(error_class="transient", message="a\0b"), Unknown(evidence="a\0b")]
+)
+def test_words_that_no_column_can_hold_are_made_legible(outcome: Any) -> None:
+    kept, encoded = checked(outcome)
+
+    assert "a\ufffdb" == getattr(kept, "message", None) or "a\ufffdb" == getattr(kept, "evidence", None)
+    assert b"\\u0000" not in encoded
+
+
 class Store:
     """An effect store that only opens calls, and keeps the order of what happened."""
 
