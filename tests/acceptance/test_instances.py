@@ -12,6 +12,8 @@ from kit.witnessing import WITNESS, app, times, witnessed
 
 RUNS = 20
 STEPS = 3
+TURNS_MAX = 5
+"""On a busy machine one of the two may be done with a turn before the other has begun."""
 
 
 async def _start(process, name: str) -> list[str]:
@@ -37,8 +39,13 @@ async def test_two_instances_share_the_work_and_one_of_them_may_be_killed(
         runtime(database, broker, tmp_path / "ours", app) as process,
     ):
         await fund(process)
-        both = await _start(process, "both")
-        await _complete(process, both, 60)
+        both: list[str] = []
+        for turn in range(TURNS_MAX):
+            begun = await _start(process, f"both-{turn}")
+            await _complete(process, begun, 60)
+            both += begun
+            if len({line.pid for line in witnessed(witness)}) == 2:
+                break
 
         lines = witnessed(witness)
         assert times(lines) == Counter(
@@ -67,7 +74,7 @@ async def test_two_instances_share_the_work_and_one_of_them_may_be_killed(
             "select run_id::text, data->>'step' as step, count(*) as times from longtake.events "
             "where type = 'step_succeeded' group by 1, 2"
         )
-        assert len(applied) == 2 * RUNS * STEPS
+        assert len(applied) == len(both + left) * STEPS
         assert {row["times"] for row in applied} == {1}
         for run_id in both + left:
             assert await process.audit.prove(uuid.UUID(run_id), "acme") == []

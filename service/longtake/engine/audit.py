@@ -91,7 +91,7 @@ class Audit:
         return len(events)
 
     async def fold(self, run_id: uuid.UUID, tenant: str) -> RunState:
-        """Fold one run from its events. Raises BrokenChain when an event cannot be read."""
+        """Fold one run from its events. Raises BrokenChain when an event cannot be read or applied."""
         document = await self._store.plan_document(tenant, run_id)
         if document is None:
             raise BrokenChain(run_id, 0, "the run's plan is missing")
@@ -101,6 +101,10 @@ class Audit:
                 evolve(state, decode_event(event.type, event.version, event.data), at=event.recorded_at)
             except UnreadableHistory as error:
                 raise BrokenChain(run_id, event.seq, str(error)) from error
+            except Exception as error:
+                # An altered event may break the fold in any way; it is the event's place that is worth knowing.
+                reason = f"the event cannot be applied: {type(error).__name__}: {error}"
+                raise BrokenChain(run_id, event.seq, reason) from error
         return state
 
     async def prove(self, run_id: uuid.UUID, tenant: str) -> list[Difference]:

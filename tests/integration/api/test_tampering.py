@@ -53,6 +53,13 @@ async def test_one_altered_row_and_one_altered_byte_are_named(database, broker, 
     assert [(b["run_id"], b["seq"]) for b in told["broken"]] == [(run_id, 3)]
     assert (await longtake("history", "verify", other))[0] == 0
 
+    # A fold that stumbles over the altered event says where, and goes on with the other runs.
+    code, told = await longtake("projection", "prove")
+    assert code == 1
+    assert (told["runs"], told["differences"]) == (2, [])
+    assert [(b["run_id"], b["seq"]) for b in told["broken"]] == [(run_id, 3)]
+    assert "cannot be applied" in told["broken"][0]["reason"]
+
 
 async def test_an_event_that_was_taken_out_is_missed(database, broker, tmp_path, longtake):
     """In the middle by its place, at the end by the run's revision."""
