@@ -93,7 +93,7 @@ class Inbox:
             hop.link([step_trace])
             # The key is the provider's delivery id or the digest of what it said, under the attempt it speaks of:
             # "succeeded" after "processing" is not a copy (P4).
-            dedupe_key = f"{run_id}/{step}/{attempt}/{authentic.dedupe_key}"
+            dedupe_key = _legible(f"{run_id}/{step}/{attempt}/{authentic.dedupe_key}")
             inbox_id = inbox_id_for(tenant=tenant, provider=provider, dedupe_key=dedupe_key)
             copies = await self._store.insert_callback(
                 id=inbox_id,
@@ -103,8 +103,8 @@ class Inbox:
                 run_id=run_id,
                 step=step,
                 attempt=attempt,
-                external_ref=authentic.external_ref,
-                type=authentic.type,
+                external_ref=_legible(authentic.external_ref) if authentic.external_ref else None,
+                type=_legible(authentic.type),
                 payload=to_json(authentic.payload),
                 traceparent=hop.traceparent,
             )
@@ -112,3 +112,8 @@ class Inbox:
             if not duplicate:
                 await self._hints.look_at(inbox=[(inbox_id, run_id)], traceparent=hop.traceparent)
             return CallbackAnswer(inbox_id=inbox_id, duplicate=duplicate)
+
+
+def _legible(text: str) -> str:
+    """Without NUL, which JSON has and a text column has not: the provider would call again for ever."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -4,7 +4,9 @@ import uuid
 
 import pytest
 
+from kit.outside import outside_app, signed
 from kit.promises import promise
+from kit.runtimes import fund, runtime, start_run
 from kit.shop import assert_problem, sign
 from longtake.contracts.ids import callback_token_for
 
@@ -87,3 +89,25 @@ async def test_the_inbox_names_provider_place_and_type_and_keeps_none_of_the_raw
     assert (row["status"], row["payload"], row["copies"], row["settled_at"]) == ("pending", "{}", 1, None)
     assert row["dedupe_key"].startswith(f"{run_id}/wait/1/")
     assert BODY.decode() not in str(dict(row)) and '"state"' not in str(dict(row))
+
+
+@promise("H38")
+async def test_an_authentic_callback_with_text_that_no_column_takes_is_kept_all_the_same(
+    database, broker, tmp_path
+):
+    """A NUL in the provider's own words is no reason to answer 500 and be called again for ever."""
+    async with runtime(database, broker, tmp_path, outside_app(), roles=("api",)) as process:
+        await fund(process)
+        receipt = await start_run(process, "odd", "outside@1")
+        token = callback_token_for(process.secret, run_id=uuid.UUID(receipt.run_id), step="make", attempt=1)
+        raw, headers = signed(id="d\0", job="job\0", type="done\0")
+        folded = {name.lower(): value for name, value in headers.items()}
+
+        first = await process.inbox.receive("acme", token, folded, raw, traceparent=None)
+        again = await process.inbox.receive("acme", token, folded, raw, traceparent=None)
+        row = await (await database.connect()).fetchrow(
+            "select external_ref, callback_type from longtake.inbox"
+        )
+
+    assert (first.duplicate, again.duplicate) == (False, True)
+    assert tuple(row) == ("job\ufffd", "done\ufffd")
