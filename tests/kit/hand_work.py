@@ -37,7 +37,8 @@ class Bench:
 
     async def open_effects(self, *, state: str = "queued") -> list[tuple[uuid.UUID, int]]:
         rows = await self.pool.fetch(
-            "select id, attempt from longtake.effects where closed_at is null and state = $1 order by id", state
+            "select id, attempt from longtake.effects where closed_at is null and state = $1 order by id",
+            state,
         )
         return [(row["id"], row["attempt"]) for row in rows]
 
@@ -48,7 +49,9 @@ class Bench:
             lease_seconds=lease_seconds,
         )  # fmt: skip
 
-    async def report(self, effects: list[ClaimedEffect], outcome: Outcome | None = None, owner: str = "hand") -> None:
+    async def report(
+        self, effects: list[ClaimedEffect], outcome: Outcome | None = None, owner: str = "hand"
+    ) -> None:
         """Store one outcome for each of the effects."""
         encoded = msgspec.json.encode(outcome if outcome is not None else Succeeded())
         await self.effects.report(
