@@ -141,8 +141,13 @@ async def measure(
 
 
 async def main(options: argparse.Namespace) -> None:
+    """Measure in a folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="longtake-bench-", ignore_cleanup_errors=True) as name:
+        await measure_all(options, Path(name))
+
+
+async def measure_all(options: argparse.Namespace, directory: Path) -> None:
     """Measure every size, the limit first and last."""
-    directory = Path(tempfile.mkdtemp(prefix="longtake-bench-"))
     async with EmbeddedServers(directory, profile=DURABLE) as servers:
         connection = await asyncpg.connect(**servers.postgres_connect_kwargs())
         await migrate(connection, resources.directory("migrations"))
