@@ -11,20 +11,20 @@ from videoads.providers import contract
 from videoads.providers.clips import ClipsClient
 
 
-class ClipGenerate(ProviderWork):
+class ClipGenerate(ProviderWork[ClipsClient]):
     """A moving shot from a prompt. Input: {shot, product?: artifact}."""
 
     name = "clip.generate@1"
     medium = "clip"
     media_types: ClassVar[tuple[str, ...]] = ("video/mp4", "video/webm")
 
-    async def client(self) -> ClipsClient:
+    async def provider(self) -> ClipsClient:
         """The clip provider."""
         return (await self.outsiders.clients()).clips
 
     async def execute(self, call: Call) -> Outcome:
         """Offer the task once."""
-        client = await self.client()
+        client = await self.client(call)
         request: dict[str, Any] = {"shot": call.input["shot"]}
         product = call.input.get("product")
         if product is not None:
@@ -52,7 +52,7 @@ class StillGenerate(ClipGenerate):
     medium = "still"
     media_types = ("image/png", "image/jpeg", "image/webp")
 
-    async def client(self) -> ClipsClient:
+    async def provider(self) -> ClipsClient:
         """The still provider, which speaks like the clip provider."""
         return (await self.outsiders.clients()).stills
 

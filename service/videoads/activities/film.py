@@ -66,20 +66,20 @@ class RenderPrepare(Activity):
         return longtake.Succeeded(result={"media": media}, artifacts=(artifact,))
 
 
-class RenderSubmit(ProviderWork):
+class RenderSubmit(ProviderWork[RenderClient]):
     """The finished film from a composition and its media. Input: {composition, media}."""
 
     name = "render.submit@1"
     medium = "film"
     media_types = ("video/mp4", "video/webm")
 
-    async def client(self) -> RenderClient:
+    async def provider(self) -> RenderClient:
         """The render provider."""
         return (await self.outsiders.clients()).render
 
     async def execute(self, call: Call) -> Outcome:
         """Give the provider the media, then ask for the film, once; a signed webhook will tell."""
-        client = await self.client()
+        client = await self.client(call)
         with tempfile.TemporaryDirectory(prefix="videoads-") as folder:
             composition = Path(folder) / "composition.json"
             await call.artifacts.fetch(call.input["composition"]["object_key"], composition)

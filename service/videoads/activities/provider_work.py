@@ -5,19 +5,22 @@ Subclasses name their client and their media. Nothing here decides about retries
 
 import tempfile
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import longtake
 from longtake import Activity, Call, Outcome
 from videoads.activities import speech_acts
 from videoads.outsiders import Outsiders
 from videoads.providers import contract
+from videoads.providers.exchange import traceparent
+
+Client = TypeVar("Client", bound=contract.Adapter)
 
 # Media types by which a server says nothing of what it sends.
 UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 
 
-class ProviderWork(Activity):
+class ProviderWork(Activity, Generic[Client]):
     """One kind of job at one provider."""
 
     paid = True
@@ -29,9 +32,14 @@ class ProviderWork(Activity):
     def __init__(self, outsiders: Outsiders) -> None:
         self.outsiders = outsiders
 
-    async def client(self) -> contract.Adapter:
+    async def provider(self) -> Client:
         """The provider's client."""
         raise NotImplementedError
+
+    async def client(self, call: Call) -> Client:
+        """The provider's client, its calls carrying on the trace of this one."""
+        traceparent.set(call.traceparent)
+        return await self.provider()
 
     def result(self, report: contract.Document) -> dict[str, object]:
         """What later steps need of the provider's report; whole numbers only."""
@@ -39,7 +47,7 @@ class ProviderWork(Activity):
 
     async def poll(self, call: Call) -> Outcome:
         """Look at the job; fetch what it made."""
-        client = await self.client()
+        client = await self.client(call)
         ref = str(call.external_ref)
         match await client.poll(ref):
             case contract.Succeeded() as done:
@@ -49,11 +57,11 @@ class ProviderWork(Activity):
 
     async def reconcile(self, call: Call) -> Outcome:
         """Ask whether a job with this attempt's token exists."""
-        return speech_acts.reconciled(await (await self.client()).reconcile(call.token))
+        return speech_acts.reconciled(await (await self.client(call)).reconcile(call.token))
 
     async def cancel(self, call: Call) -> Outcome:
         """Ask the provider to stop."""
-        return speech_acts.cancelled(await (await self.client()).cancel(str(call.external_ref)))
+        return speech_acts.cancelled(await (await self.client(call)).cancel(str(call.external_ref)))
 
     async def fetched(
         self, client: contract.Adapter, ref: str, call: Call, *, cost: int, report: contract.Document

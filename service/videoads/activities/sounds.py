@@ -10,7 +10,7 @@ from videoads.providers import contract
 from videoads.providers.held import HeldClient
 
 
-class HeldWork(ProviderWork):
+class HeldWork(ProviderWork[HeldClient]):
     """A sound that comes back inside the request."""
 
     media_types = ("audio/wav", "audio/x-wav")
@@ -19,13 +19,13 @@ class HeldWork(ProviderWork):
         """What the provider is asked for."""
         raise NotImplementedError
 
-    async def client(self) -> HeldClient:
+    async def provider(self) -> HeldClient:
         """The sound provider."""
         raise NotImplementedError
 
     async def execute(self, call: Call) -> Outcome:
         """Ask once and wait for the sound."""
-        client = await self.client()
+        client = await self.client(call)
         deadline = speech_acts.deadline_in(speech_acts.HELD_SECONDS_MAX)
         match await client.submit(self.request(call), call.token, deadline):
             case contract.Completed() as done:
@@ -47,7 +47,7 @@ class NarrationGenerate(HeldWork):
     name = "narration.generate@1"
     medium = "narration"
 
-    async def client(self) -> HeldClient:
+    async def provider(self) -> HeldClient:
         """The voice provider."""
         return (await self.outsiders.clients()).voice
 
@@ -67,7 +67,7 @@ class NarrationGenerate(HeldWork):
     ) -> Outcome:
         """A narration is of no use without its timings: an answer that lost them is completed from the history."""
         if not report.get("phrases"):
-            client = await self.client()
+            client = await self.client(call)
             match await client.poll(ref):
                 case contract.Succeeded(report=known):
                     report = known
@@ -96,7 +96,7 @@ class MusicGenerate(HeldWork):
     name = "music.generate@1"
     medium = "music"
 
-    async def client(self) -> HeldClient:
+    async def provider(self) -> HeldClient:
         """The music provider."""
         return (await self.outsiders.clients()).music
 

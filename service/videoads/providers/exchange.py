@@ -9,6 +9,7 @@ import hashlib
 import os
 import ssl
 from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -85,6 +86,15 @@ class _Departure:
             self.begun = True
 
 
+traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
+"""The W3C trace context that calls of this task carry on; set by whoever works for a traced run."""
+
+
+def _headers(content_type: str | None) -> dict[str, str]:
+    named = {"content-type": content_type, "traceparent": traceparent.get()}
+    return {name: value for name, value in named.items() if value is not None}
+
+
 class Exchange:
     """Calls one provider at one address."""
 
@@ -135,7 +145,7 @@ class Exchange:
             method,
             path,
             content=body,
-            headers={} if body is None else {"content-type": content_type},
+            headers=_headers(None if body is None else content_type),
             extensions={"trace": departure, "timeout": {"connect": CONNECT_TIMEOUT_SECONDS}},
         )
         response = await self._client.send(request, stream=True)
