@@ -26,7 +26,7 @@ git rev-parse --verify --quiet HEAD >/dev/null || die "this is no git clone with
 
 mirror=${FRESH_MIRROR:-$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p; s/^deb  *\(\[[^]]*\] *\)\{0,1\}\([^ ]*\) .*/\2/p' \
     /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep '/debian/*$' | head -n 1)}
-mirror=${mirror:-http://deb.debian.org/debian}
+[ -n "$mirror" ] || die "no Debian mirror is named in /etc/apt; name one:  FRESH_MIRROR=http://.../debian make fresh-machine"
 
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/longtake-fresh.XXXXXX")
 chmod 755 "$work"

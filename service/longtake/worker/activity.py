@@ -6,6 +6,7 @@ An activity executes; one that talks to a provider also knows how to poll, to lo
 
 import asyncio
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -47,7 +48,7 @@ class Call(msgspec.Struct, kw_only=True):
     """Percent, shown in the run's steps; set it as you like."""
 
 
-class Activity:
+class Activity(ABC):
     """Base of activities. `name` is "what@version"; versions are never edited in place (H89)."""
 
     name: ClassVar[str]
@@ -59,9 +60,9 @@ class Activity:
     lease: ClassVar[LeaseProfile] = "default"
     """`long`: the call takes minutes in which nothing can be heard of it; its lease forgives more and ends later (P18)."""
 
+    @abstractmethod
     async def execute(self, call: Call) -> Outcome:
         """Do the work, or hand it to a provider. What it raises after the call was opened is an unknown outcome."""
-        raise NotImplementedError(f"{self.name} does not execute")
 
     async def poll(self, call: Call) -> Outcome:
         """Look at a submitted request: Pending, Succeeded or Failed."""

@@ -4,6 +4,7 @@ Subclasses name their client and their media. Nothing here decides about retries
 """
 
 import tempfile
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
@@ -20,7 +21,7 @@ Client = TypeVar("Client", bound=contract.Adapter)
 UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 
 
-class ProviderWork(Activity, Generic[Client]):
+class ProviderWork(Activity, ABC, Generic[Client]):
     """One kind of job at one provider."""
 
     paid = True
@@ -32,9 +33,9 @@ class ProviderWork(Activity, Generic[Client]):
     def __init__(self, outsiders: Outsiders) -> None:
         self.outsiders = outsiders
 
+    @abstractmethod
     async def provider(self) -> Client:
         """The provider's client."""
-        raise NotImplementedError
 
     async def client(self, call: Call) -> Client:
         """The provider's client, its calls carrying on the trace of this one."""

@@ -1,5 +1,6 @@
 """Narration and music: the request is held open until the sound is its answer."""
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,9 @@ class HeldWork(ProviderWork[HeldClient]):
 
     media_types = ("audio/wav", "audio/x-wav")
 
+    @abstractmethod
     def request(self, call: Call) -> dict[str, Any]:
         """What the provider is asked for."""
-        raise NotImplementedError
-
-    async def provider(self) -> HeldClient:
-        """The sound provider."""
-        raise NotImplementedError
 
     async def execute(self, call: Call) -> Outcome:
         """Ask once and wait for the sound."""
