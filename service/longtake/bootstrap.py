@@ -35,6 +35,7 @@ from longtake.engine.sweeper import Sweeper
 from longtake.errors import ConfigurationError
 from longtake.jetstream.connection import Connection, ConnectionOptions
 from longtake.jetstream.doorbell import NatsDoorbell
+from longtake.jetstream.readiness import StreamsReady
 from longtake.jetstream.services import CommandServices
 from longtake.jetstream.transport import JetStreamTransport
 from longtake.lifecycle import Service, first_failure, start_all, stop_all
@@ -197,7 +198,8 @@ class Runtime:
             activities=tuple(self.app.activities) if self.app else (),
         )
         await presence.announce()
-        self._services = [presence, self.transport, self.doorbell, self.hints]
+        ready = StreamsReady(self.transport)
+        self._services = [presence, self.transport, ready, self.doorbell, self.hints]
         if "dispatcher" in self.roles:
             store = PostgresDecisionStore(
                 await self._pool("dispatcher"), store_epoch=epoch, incarnation=self.incarnation

@@ -44,6 +44,8 @@ from longtake.telemetry import get_logger, inject
 log = get_logger(__name__)
 
 TOPOLOGY_LOOK_SECONDS: Final = 10.0
+NO_MESSAGE_FOUND: Final = 10037
+"""JetStream's word for: the stream is there, and holds no such message."""
 
 OnTopology = Callable[[tuple[StreamIdentity, ...]], Awaitable[None]]
 """Told who the streams are whenever that is new to this process. It may be told the same twice."""
@@ -112,7 +114,12 @@ class JetStreamTransport:
             )
         except (NatsError, OSError) as error:
             raise unavailable(error) from error
-        found = json.loads(reply.data).get("message")
+        answer = json.loads(reply.data)
+        error = answer.get("error")
+        if error is not None and error.get("err_code") != NO_MESSAGE_FOUND:
+            # Above all a stream that is not there yet: nothing can be told of it, and nothing be published into it.
+            raise TransportUnavailable(f"{stream}: {error.get('description', error)}")
+        found = answer.get("message")
         return None if found is None else datetime.fromisoformat(found["time"])
 
     async def wait_ready(self, timeout_seconds: float) -> bool:

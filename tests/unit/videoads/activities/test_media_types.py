@@ -34,10 +34,10 @@ class Finished:
 async def polled(kind: type[ProviderWork], media_type: str, folder: Path) -> Any:
     activity = kind(Outsiders())
 
-    async def client() -> Finished:
+    async def provider() -> Finished:
         return Finished(media_type)
 
-    activity.client = client  # type: ignore[assignment, method-assign]  # the provider of this test
+    activity.provider = provider  # type: ignore[assignment, method-assign]  # the provider of this test
     return await activity.poll(call_of(folder, {}, external_ref="job-1"))
 
 
