@@ -10,7 +10,6 @@ LongtakeError
  ├── BrokenChain             a stored history that does not verify; names run and seq
  ├── LeaseLost               the claim is no longer ours: stop work at once
  ├── AuthorityUnavailable    Postgres cannot be reached; nothing was decided
- ├── UnknownCommit           the connection died around a commit; look the command up
  ├── DecisionRefused         Postgres does not take the rows of a decision, however often they come
  ├── TransportUnavailable    NATS cannot be reached; hints are late, nothing is lost
  ├── ConfigurationError      settings that make no sense; names the setting and the remedy
@@ -101,10 +100,6 @@ class LeaseLost(LongtakeError):
 
 class AuthorityUnavailable(LongtakeError):
     """Postgres cannot be reached now. Safe to try again."""
-
-
-class UnknownCommit(LongtakeError):
-    """The connection broke while a commit was under way: it may or may not stand."""
 
 
 class DecisionRefused(LongtakeError):

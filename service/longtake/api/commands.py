@@ -72,7 +72,7 @@ def _take_json_only(content_type: str | None) -> None:
 
 
 def _with_precondition(command: Command, if_match: str | None, api: ApiContext) -> Command:
-    """Read If-Match: it says the same as expected_revision, with the epoch of the store."""
+    """Read If-Match as the expected revision, with the epoch of the store; the run must be at exactly that one (P3)."""
     if if_match is None:
         return command
     opening = f'"e{api.store_epoch}-r'

@@ -16,7 +16,7 @@ from nats.micro.request import Request
 from nats.micro.service import Service, ServiceConfig
 
 from longtake.contracts.problems import Problem, problem
-from longtake.errors import AuthorityUnavailable, Refused, TransportUnavailable, UnknownCommit
+from longtake.errors import AuthorityUnavailable, Refused, TransportUnavailable
 from longtake.jetstream.connection import Connection
 from longtake.telemetry import Span, extract, get_logger, span, trace_id_of
 from longtake.telemetry.attributes import MESSAGING_DESTINATION, MESSAGING_SYSTEM, SPAN_SERVICE_REQUEST
@@ -134,7 +134,7 @@ async def _handle(handler: Handler, request: ServiceRequest, here: Span) -> byte
         return await handler(request)
     except Refused as refusal:
         found = refusal.problem
-    except (AuthorityUnavailable, TransportUnavailable, UnknownCommit) as error:
+    except (AuthorityUnavailable, TransportUnavailable) as error:
         log.warning("service.unavailable", subject=request.subject, error=type(error).__name__)
         found = problem(
             "unavailable",

@@ -115,10 +115,10 @@ class JetStreamTransport:
         except (NatsError, OSError) as error:
             raise unavailable(error) from error
         answer = json.loads(reply.data)
-        error = answer.get("error")
-        if error is not None and error.get("err_code") != NO_MESSAGE_FOUND:
+        refusal = answer.get("error")
+        if refusal is not None and refusal.get("err_code") != NO_MESSAGE_FOUND:
             # Above all a stream that is not there yet: nothing can be told of it, and nothing be published into it.
-            raise TransportUnavailable(f"{stream}: {error.get('description', error)}")
+            raise TransportUnavailable(f"{stream}: {refusal.get('description', refusal)}")
         found = answer.get("message")
         return None if found is None else datetime.fromisoformat(found["time"])
 

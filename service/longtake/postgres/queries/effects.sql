@@ -234,8 +234,3 @@ update longtake.incarnations set alive_until = '-infinity' where id <> $1 and al
 -- Keep what no redelivery will cure. $1 tenant  $2 source  $3 subject  $4 reason  $5 body  $6 headers
 insert into longtake.dead_letters (tenant_id, source, subject, reason, body, headers)
 values ($1, $2, $3, $4, $5, $6);
-
--- name: poll_window
--- How many pointers of each pool are published and unclaimed.
-select pool, count(*) as unclaimed from longtake.effects
-where closed_at is null and state = 'queued' and published_at is not null group by pool;
