@@ -67,7 +67,8 @@ async def start_providers(
         )
     expires = time.monotonic() + START_SECONDS_MAX
     # The program puts itself in the background once it owns the directory and has a port.
-    if await process.wait() == 0:
+    # It refuses a directory that another one owns: that one may be starting still, and is the one to join.
+    if await process.wait() == 0 or _owner_lives(data):
         while time.monotonic() < expires:
             if running := await find_providers(data):
                 return running
@@ -89,6 +90,13 @@ async def find_providers(data: Path) -> SyntheticProviders | None:
         # The port or the number belongs to another process by now.
         return None
     return SyntheticProviders(base_url=f"http://127.0.0.1:{port}", data=data, pid=owner)
+
+
+def _owner_lives(data: Path) -> bool:
+    try:
+        return _runs(int((data / "lock").read_text()))
+    except (OSError, ValueError):
+        return False
 
 
 async def stop_providers(providers: SyntheticProviders) -> None:
