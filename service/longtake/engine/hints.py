@@ -5,7 +5,8 @@ Whatever is lost here is found by relay and sweeper, so publishing never fails a
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
 
 import structlog
 
@@ -29,6 +30,14 @@ CALLBACK_PARTS = 4
 
 log = structlog.get_logger("longtake.engine.hints")
 
+Spawn = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None] | None"]
+"""Begins a coroutine beside the caller."""
+
+
+def in_loop(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Begin it as a task of the running event loop."""
+    return asyncio.create_task(work, name="hints")
+
 
 def pack_factor(pool: str) -> int:
     """How many effects one message of the pool carries: 64 for pools declared short, else 1 (P11)."""
@@ -38,9 +47,11 @@ def pack_factor(pool: str) -> int:
 class Hints:
     """Publishes pointers of one process under the store's epoch. A `Service`, so that nothing is left unsaid at its end."""
 
-    def __init__(self, publisher: Publisher, *, store_epoch: int) -> None:
+    def __init__(self, publisher: Publisher, *, store_epoch: int, spawn: Spawn = in_loop) -> None:
         self._publisher = publisher
         self._epoch = store_epoch
+        self._spawn = spawn
+        self._is_flushing = False
         self._waiting_effects: list[EffectPointer] = []
         self._waiting_looks: list[tuple[uuid.UUID, uuid.UUID]] = []
         self._flushing: asyncio.Task[None] | None = None
@@ -56,16 +67,18 @@ class Hints:
         self._flush()
 
     def _flush(self) -> None:
-        if self._flushing is None and (self._waiting_effects or self._waiting_looks):
-            self._flushing = asyncio.create_task(self._publish_waiting(), name="hints")
+        if not self._is_flushing and (self._waiting_effects or self._waiting_looks):
+            self._is_flushing = True
+            self._flushing = self._spawn(self._publish_waiting())
 
     async def _publish_waiting(self) -> None:
         try:
             while self._waiting_effects or self._waiting_looks:
                 pointers, self._waiting_effects = self._waiting_effects, []
                 looks, self._waiting_looks = self._waiting_looks, []
-                await asyncio.gather(self.effects(pointers), self.look_at(effects=looks))
+                await self._publish_both(pointers, self._look_messages(effects=looks))
         finally:
+            self._is_flushing = False
             self._flushing = None
 
     async def start(self) -> None:
@@ -81,15 +94,18 @@ class Hints:
 
     async def effects(self, pointers: Sequence[EffectPointer]) -> int:
         """Publish pointers to effects; returns how many messages were stored."""
+        return await self._publish_both(pointers, [])
+
+    async def _publish_both(self, pointers: Sequence[EffectPointer], looks: list[OutgoingMessage]) -> int:
         if not pointers:
-            return 0
+            return await self._publish(looks)
         with span(
             SPAN_EFFECT_PUBLISH,
             kind="producer",
             links=traces_of(pointers),
             attributes={BATCH_SIZE: len(pointers)},
         ):
-            return await self._publish(list(self._effect_messages(pointers)))
+            return await self._publish([*self._effect_messages(pointers), *looks])
 
     async def look_at(
         self,
@@ -104,6 +120,19 @@ class Hints:
 
         `salt` makes a repeated request another message, so that de-duplication does not swallow it.
         """
+        return await self._publish(
+            self._look_messages(effects=effects, inbox=inbox, runs=runs, salt=salt, traceparent=traceparent)
+        )
+
+    def _look_messages(
+        self,
+        *,
+        effects: Iterable[tuple[uuid.UUID, uuid.UUID]] = (),
+        inbox: Iterable[tuple[uuid.UUID, uuid.UUID]] = (),
+        runs: Iterable[uuid.UUID] = (),
+        salt: int = 0,
+        traceparent: str | None = None,
+    ) -> list[OutgoingMessage]:
         parts: dict[int, tuple[list[uuid.UUID], list[uuid.UUID], list[uuid.UUID]]] = {}
         for index, pairs in enumerate((effects, inbox, [(run, run) for run in runs])):
             for id_, run_id in pairs:
@@ -133,7 +162,7 @@ class Hints:
                         headers=headers,
                     )
                 )
-        return await self._publish(messages)
+        return messages
 
     def _effect_messages(self, pointers: Sequence[EffectPointer]) -> Iterable[OutgoingMessage]:
         pools: dict[str, list[EffectPointer]] = {}

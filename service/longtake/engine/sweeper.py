@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import random
 import time
+from collections.abc import Callable
 from datetime import datetime
 
 import structlog
@@ -42,7 +43,10 @@ class Sweeper(LoopService):
         *,
         pace: Pace,
         lease_seconds: int,
+        monotonic: Callable[[], float] = time.monotonic,
+        first_salt: int | None = None,
     ) -> None:
+        """`monotonic` and `first_salt` (a number that no other sweeper begins with) are for worlds without a clock."""
         super().__init__("sweeper", self._work)
         self._store = store
         self._hints = hints
@@ -53,7 +57,8 @@ class Sweeper(LoopService):
         self._connected_since: float | None = None
         self._looked_since: float | None = None
         self._believes_in_doorbells = False
-        self._salt = itertools.count(random.getrandbits(40))
+        self._monotonic = monotonic
+        self._salt = itertools.count(random.getrandbits(40) if first_salt is None else first_salt)
 
     async def _work(self, stopping: asyncio.Event) -> None:
         while not stopping.is_set():
@@ -70,7 +75,7 @@ class Sweeper(LoopService):
 
     async def pass_once(self) -> bool:
         """Look once at everything; True when there may be more at once."""
-        now = time.monotonic()
+        now = self._monotonic()
         if self._connected_since is None:
             self._connected_since = now
         ended = await self._store.expire_leases(
