@@ -1,15 +1,26 @@
 """Fingerprints and drift: equal plans are equal everywhere, and a difference is named (P15)."""
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
 
-from kit.plans import film, one
+from kit.plans import film, free, one
 from kit.promises import promise
 from longtake.errors import UncanonicalValue
-from longtake.workflow.fingerprint import PlanBasis, explain_drift, fingerprint
-from longtake.workflow.plan import plan_document, read_plan
+from longtake.workflow.fingerprint import FieldChange, PlanBasis, differences, explain_drift, fingerprint
+from longtake.workflow.plan import Plan, plan_document, read_plan
 
 POLICY = {"model": "v2", "seconds": 5}
 PRICES = {"scene": 5}
+
+keys = st.text("abc/~", max_size=3)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["", "a"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=6,
+)
 
 
 @promise("H15", "H16")
@@ -67,3 +78,59 @@ def test_drift_of_a_policy_is_named_by_its_place(old: object, new: object, field
     found = explain_drift(PlanBasis(plan=one(), policy=old), PlanBasis(plan=one(), policy=new))
 
     assert field == found[0]
+
+
+def _changes(old: object, new: object) -> list[tuple]:
+    found = differences(PlanBasis(plan=old), PlanBasis(plan=new))
+    return [(change.pointer, change.before, change.after) for change in found]
+
+
+def test_every_difference_is_told_with_what_it_was_and_what_it_is() -> None:
+    old = one(label="a").step("b", activity="b@1", price=2, input={"model": "v2", "seconds": 5})
+    new = one(label="A").step("b", activity="b@1", price=3, input={"model": "v3", "cfg": 1})
+
+    assert _changes(old, new) == [
+        ("/plan/steps/0/label", "a", "A"),
+        ("/plan/steps/1/input/cfg", UNSET, 1),
+        ("/plan/steps/1/input/model", "v2", "v3"),
+        ("/plan/steps/1/input/seconds", 5, UNSET),
+        ("/plan/steps/1/price", 2, 3),
+    ]
+    assert _changes(old, old) == []
+
+
+def test_a_step_more_or_less_is_one_difference_wherever_it_stands() -> None:
+    short = Plan().step("b", activity="b@1").step("c", activity="c@1")
+    long = Plan().step("a", activity="a@1").step("b", activity="b@1").step("c", activity="c@1")
+    a = {"key": "a", "activity": "a@1"}
+
+    assert _changes(short, long) == [("/plan/steps/0", UNSET, a)]
+    assert _changes(long, short) == [("/plan/steps/0", a, UNSET)]
+
+
+def test_another_order_of_the_same_steps_is_named_as_such() -> None:
+    """Steps become ready in plan order, so the order is part of the contract."""
+    one_way = Plan().step("a", activity="a@1").step("b", activity="b@1")
+    other = Plan().step("b", activity="b@1").step("a", activity="a@1")
+
+    assert _changes(one_way, other) == [("/plan/steps", ["a", "b"], ["b", "a"])]
+    assert explain_drift(one_way, other) == ("/plan/steps", "the price stays at 0 credits")
+    assert fingerprint(one_way, None, None) != fingerprint(other, None, None)
+
+
+@given(values, values)
+def test_there_is_a_difference_exactly_when_the_fingerprints_differ(old: object, new: object) -> None:
+    """The broken variant: a comparison that takes 1 for True, or [] for {}, names nothing where the digest differs."""
+    was, now = PlanBasis(plan=free(), policy=old), PlanBasis(plan=free(), policy=new)
+
+    assert bool(differences(was, now)) == (fingerprint(free(), old, None) != fingerprint(free(), new, None))
+    assert differences(was, was) == []
+
+
+def test_a_change_is_written_without_the_side_that_is_not_there() -> None:
+    assert (
+        msgspec.json.encode(FieldChange(pointer="/policy/x", after=1)) == b'{"pointer":"/policy/x","after":1}'
+    )
+    assert msgspec.json.encode(FieldChange(pointer="/policy/x", before=None, after=1)) == (
+        b'{"pointer":"/policy/x","before":null,"after":1}'
+    )
