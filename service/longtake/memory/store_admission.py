@@ -1,0 +1,283 @@
+"""Admission's side of the authority in memory: one transaction, steps in the order of P6."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Self, TypeVar
+
+from longtake.contracts.codec import to_json
+from longtake.contracts.commands import Command, Receipt
+from longtake.contracts.principal import Principal
+from longtake.memory.store_commit import commit_decisions
+from longtake.memory.store_decisions import loaded_run
+from longtake.memory.store_session import DECISIONS_COMMIT, MemoryDatabase, RowRefused, Session
+from longtake.memory.tables import CommandRow, HoldRow, PlanRow, StoredRun
+from longtake.store import (
+    Channel,
+    CommitResult,
+    Funds,
+    HeldScope,
+    LoadedRun,
+    NewRun,
+    RunCommit,
+    StoredAnswer,
+)
+
+T = TypeVar("T")
+
+
+class MemoryAdmissionStore:
+    """Implements `AdmissionStore`."""
+
+    def __init__(self, database: MemoryDatabase, *, store_epoch: int, incarnation: uuid.UUID) -> None:
+        self._database = database
+        self._store_epoch = store_epoch
+        self._incarnation = incarnation
+
+    def transaction(
+        self, principal: Principal, *, channel: Channel, traceparent: str | None
+    ) -> "MemoryAdmission":
+        """Open a transaction; it commits when the block ends well. Raises AuthorityUnavailable: whether it stands is
+        then told by the command's stored answer."""
+        return MemoryAdmission(
+            self._database,
+            principal,
+            channel=channel,
+            traceparent=traceparent,
+            store_epoch=self._store_epoch,
+            incarnation=self._incarnation,
+        )
+
+
+class MemoryAdmission:
+    """Implements `AdmissionTransaction`, and the block around it."""
+
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        principal: Principal,
+        *,
+        channel: Channel,
+        traceparent: str | None,
+        store_epoch: int,
+        incarnation: uuid.UUID,
+    ) -> None:
+        self._database = database
+        self._principal = principal
+        self._channel = channel
+        self._traceparent = traceparent
+        self._store_epoch = store_epoch
+        self._incarnation = incarnation
+        self._open: Session | None = None
+        self._asked = ""
+
+    async def __aenter__(self) -> Self:
+        self._open = self._database.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        type_: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        session = self._session
+        self._open = None
+        if type_ is None:
+            await self._database.commit(session)
+        else:
+            # Nothing is awaited here: a coroutine that is closed in the middle ends like a process that dies.
+            self._database.roll_back(session)
+
+    @property
+    def _session(self) -> Session:
+        assert self._open is not None, "an admission is used inside its block"
+        return self._open
+
+    async def insert_command(self, command: Command, *, intent_hash: str) -> datetime | None:
+        """Keep the command; None when its id is taken."""
+        principal = self._principal
+        id_ = str(command.client_command_id)
+        key = (principal.tenant, principal.actor, id_)
+        self._asked = intent_hash
+
+        def insert(session: Session) -> datetime | None:
+            if session.defences.command_unique:
+                if session.view.commands.get(key) is not None:
+                    return None
+                session.lock("command", *key)
+            now = session.now
+            session.view.commands.put(
+                key,
+                CommandRow(
+                    tenant=principal.tenant,
+                    actor=principal.actor,
+                    client_command_id=id_,
+                    kind=command.kind,
+                    project=command.project,
+                    intent_hash=intent_hash,
+                    body=to_json(command),
+                    channel=self._channel,
+                    status="accepted",
+                    accepted_at=now,
+                    traceparent=self._traceparent,
+                    copied_at=None if self._channel == "http" else now,
+                    tx_id=session.tx_id,
+                ),
+            )
+            return now
+
+        return await self._run("command_insert", insert)
+
+    async def stored_answer(self, client_command_id: str) -> StoredAnswer | None:
+        """The answer that the id has already."""
+        key = (self._principal.tenant, self._principal.actor, client_command_id)
+
+        def read(session: Session) -> StoredAnswer | None:
+            command = session.view.commands.get(key)
+            if command is None:
+                return None
+            intent = command.intent_hash if session.defences.body_hash_kept else self._asked
+            return StoredAnswer(intent_hash=intent, receipt=command.receipt)
+
+        return await self._run("command_receipt", read)
+
+    async def lock_project(self, project: str) -> None:
+        """Wait until no other start of the project is being admitted."""
+
+        def lock(session: Session) -> None:
+            if session.defences.project_lock:
+                session.lock("project", self._principal.tenant, project)
+
+        await self._run("project_lock", lock)
+
+    async def held_scopes(self, project: str, scopes: Sequence[str]) -> list[HeldScope]:
+        """Who holds any of these scopes."""
+
+        def read(session: Session) -> list[HeldScope]:
+            held: list[HeldScope] = []
+            for scope in sorted(set(scopes)):
+                run_id = session.view.scopes.get((self._principal.tenant, project, scope))
+                run = None if run_id is None else session.view.runs.get(run_id)
+                if run is not None:
+                    held.append(HeldScope(scope=scope, run_id=run.run_id, phase=run.phase))
+            return held
+
+        return await self._run("scopes_held", read)
+
+    async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
+        """Write hold, plan, run row and scopes; False (and nothing written) when the account cannot pay."""
+        return await self._run(
+            "run_admit", lambda session: self._lay_down(session, run, command_id=command_id, now=now)
+        )
+
+    def _lay_down(self, session: Session, run: NewRun, *, command_id: str, now: datetime) -> bool:
+        view, tenant = session.view, self._principal.tenant
+        if run.cap > 0:
+            session.lock("account", tenant, run.account)
+            funds = view.accounts.get((tenant, run.account))
+            if funds is None or (session.defences.account_covered and funds.balance - funds.held < run.cap):
+                return False
+        plan_key = (tenant, run.fingerprint)
+        if view.plans.get(plan_key) is None:
+            session.lock("plan", *plan_key)
+        scope_keys = [(tenant, run.project, scope) for scope in run.scopes]
+        for key in scope_keys:
+            if session.defences.scopes_unique:
+                session.lock("scope", *key)
+                if view.scopes.get(key) is not None:
+                    raise RowRefused(f"scopes: {key[2]} has a holder")
+        session.lock("run", run.run_id)
+        if view.runs.get(run.run_id) is not None:
+            raise RowRefused(f"runs: {run.run_id} is taken")
+        if run.cap > 0 and (account := view.accounts.own((tenant, run.account))) is not None:
+            account.held += run.cap
+            view.holds.put(run.run_id, HoldRow(tenant=tenant, account=run.account, amount=run.cap))
+        if view.plans.get(plan_key) is None:
+            view.plans.put(
+                plan_key,
+                PlanRow(
+                    workflow=run.workflow,
+                    workflow_version=run.workflow_version,
+                    plan=run.plan,
+                    input=run.input,
+                    policy=run.policy,
+                ),
+            )
+        view.runs.put(
+            run.run_id,
+            StoredRun(
+                run_id=run.run_id,
+                tenant=tenant,
+                project=run.project,
+                workflow=run.workflow,
+                workflow_version=run.workflow_version,
+                actor=self._principal.actor,
+                account=run.account,
+                command_id=command_id,
+                fingerprint=run.fingerprint,
+                plan_checked=run.application,
+                store_epoch=self._store_epoch,
+                head_hash=bytes(32),
+                quoted=run.quoted,
+                cap=run.cap,
+                accepted_at=now,
+                updated_at=now,
+            ),
+        )
+        for key in scope_keys:
+            view.scopes.put(key, run.run_id)
+        return True
+
+    async def funds(self, account: str) -> Funds | None:
+        """What the account has."""
+
+        def read(session: Session) -> Funds | None:
+            row = session.view.accounts.get((self._principal.tenant, account))
+            return None if row is None else Funds(balance=row.balance, held=row.held)
+
+        return await self._run("account_read", read)
+
+    async def lock_run(self, run_id: uuid.UUID) -> tuple[LoadedRun, datetime, str, str | None] | None:
+        """Lock a run of the caller's tenant and load it."""
+
+        def lock(session: Session) -> tuple[LoadedRun, datetime, str, str | None] | None:
+            run = session.view.runs.get(run_id)
+            if run is None or (session.defences.tenant_checked and run.tenant != self._principal.tenant):
+                return None
+            if session.defences.run_lock:
+                session.lock("run", run_id)
+            application = session.tables.store[0].application
+            return loaded_run(session, run, 0), session.now, run.plan_checked, application
+
+        return await self._run("run_lock", lock)
+
+    async def commit_run(self, commit: RunCommit, receipt: Receipt) -> CommitResult:
+        """Write the decision and the answer with the statement that the dispatcher uses."""
+        return await self._run(
+            DECISIONS_COMMIT,
+            lambda session: commit_decisions(
+                session,
+                [commit],
+                store_epoch=self._store_epoch,
+                incarnation=self._incarnation,
+                answer=(self._principal, receipt),
+            ),
+        )
+
+    async def settle_command(self, receipt: Receipt) -> None:
+        """Store the answer."""
+        key = (self._principal.tenant, self._principal.actor, receipt.command_id)
+
+        def write(session: Session) -> None:
+            session.lock("command", *key)
+            if (command := session.view.commands.own(key)) is not None:
+                command.status = receipt.status
+                command.run_id = uuid.UUID(receipt.run_id) if receipt.run_id is not None else None
+                command.receipt = receipt
+
+        await self._run("command_settle", write)
+
+    async def _run(self, statement: str, body: Callable[[Session], T]) -> T:
+        return await self._database.run(statement, body, self._session)

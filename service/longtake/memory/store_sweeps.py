@@ -1,0 +1,374 @@
+"""The relay's and sweeper's side of the authority in memory: what is due, what was lost, who lives."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from longtake.memory.store_commit import pointer_to
+from longtake.memory.store_session import MemoryDatabase, RowRefused, Session
+from longtake.memory.tables import NEVER, DeadLetterRow, EffectRow, IncarnationRow, StoredRun
+from longtake.store import EffectPointer, EndedLease, LostDoorbell, StoreIdentity
+
+ALIVE_SECONDS = 15.0
+"""How long an announcement holds."""
+_DOUBLINGS_MAX = 5
+
+
+class MemorySweepStore:
+    """Implements `SweepStore`."""
+
+    def __init__(self, database: MemoryDatabase, *, incarnation: uuid.UUID, owner: str) -> None:
+        self._database = database
+        self._incarnation = incarnation
+        self._owner = owner
+
+    async def identity(self) -> StoreIdentity:
+        """Which store this is."""
+
+        def read(session: Session) -> StoreIdentity:
+            store = session.tables.store[0]
+            return StoreIdentity(
+                environment=store.environment,
+                store_epoch=store.store_epoch,
+                transport_epoch=store.transport_epoch,
+                application=store.application,
+            )
+
+        return await self._database.run("store_read", read)
+
+    async def due_pointers(
+        self, *, limit: int, grace_seconds: float, oldest: Mapping[str, datetime | None], all_lost: bool
+    ) -> list[EffectPointer]:
+        """Mark and return pointers to publish now."""
+
+        def write(session: Session) -> list[EffectPointer]:
+            now = session.now
+            dead = _dead(session, now)
+            due = [
+                effect
+                for effect in _open_effects(session, "pointers_due")
+                if effect.state == "queued"
+                and effect.not_before <= now
+                and (
+                    effect.published_at is None
+                    or all_lost
+                    or effect.incarnation in dead
+                    or _left_behind(effect, now, grace_seconds, oldest)
+                )
+            ]
+            due.sort(key=lambda effect: (-effect.priority, effect.id))
+            free = (effect for effect in due if session.take("effect", effect.id))
+            marked: list[EffectPointer] = []
+            for effect, _ in zip(free, range(limit), strict=False):
+                mine = session.view.effects.own(effect.id)
+                assert mine is not None, "it is open"
+                if mine.published_at is not None and session.defences.generation_raised:
+                    mine.generation += 1
+                mine.published_at = now
+                mine.incarnation = self._incarnation
+                marked.append(pointer_to(mine))
+            return marked
+
+        return await self._database.run("pointers_due", write)
+
+    async def expire_leases(
+        self, *, leases_max: int, authority_up_seconds: float, connected: bool
+    ) -> list[EndedLease]:
+        """End leases that ran out."""
+
+        def write(session: Session) -> list[EndedLease]:
+            now, defences = session.now, session.defences
+            up_since = self._database.started_at
+            trusted = not defences.trust_window or (
+                connected and up_since <= now - timedelta(seconds=authority_up_seconds)
+            )
+            buried = {row.owner for row in session.tables.incarnations.values() if row.alive_until == NEVER}
+            ended: list[EndedLease] = []
+            for effect in sorted(_open_effects(session, "leases_expire"), key=lambda effect: effect.id):
+                if effect.state != "leased" or effect.lease_until is None or not defences.lease_expiry:
+                    continue
+                over = trusted and effect.lease_until <= now
+                if not (over or effect.lease_owner in buried) or not session.take("effect", effect.id):
+                    continue
+                mine = session.view.effects.own(effect.id)
+                assert mine is not None, "it is open"
+                opened = mine.call_opened_at is not None and defences.call_opened_asks
+                state = "expired" if opened or mine.leases >= leases_max else "queued"
+                mine.state = state
+                mine.generation += 1 if defences.generation_raised else 0
+                mine.published_at = mine.lease_owner = mine.lease_until = None
+                ended.append(
+                    EndedLease(
+                        id=mine.id,
+                        run_id=mine.run_id,
+                        state="expired" if state == "expired" else "queued",
+                        traceparent=mine.traceparent,
+                    )
+                )
+            return ended
+
+        return await self._database.run("leases_expire", write)
+
+    async def lost_doorbells(
+        self, *, grace_seconds: float, limit: int, oldest: Sequence[datetime | None]
+    ) -> list[LostDoorbell]:
+        """What has waited for the dispatcher too long."""
+
+        def read(session: Session) -> list[LostDoorbell]:
+            return [
+                *list(_lost_effects(session, grace_seconds, oldest))[:limit],
+                *list(_lost_callbacks(session, grace_seconds))[:limit],
+                *list(_due_timers(session))[:limit],
+                *list(_lost_signals(session, grace_seconds))[:limit],
+            ]
+
+        return await self._database.run("doorbells_lost", read)
+
+    async def next_due_seconds(self, *, grace_seconds: float) -> float | None:
+        """Seconds until something is due; None when nothing is."""
+
+        def read(session: Session) -> float | None:
+            due = list(_due_times(session, grace_seconds))
+            return (min(due) - session.now).total_seconds() if due else None
+
+        return await self._database.run("next_due", read)
+
+    async def announce(
+        self, *, roles: Sequence[str], pools: Sequence[str], activities: Sequence[str]
+    ) -> None:
+        """Say that this process lives."""
+
+        def write(session: Session) -> None:
+            until = session.now + timedelta(seconds=ALIVE_SECONDS)
+            if (mine := session.view.incarnations.own(self._incarnation)) is not None:
+                mine.alive_until = until
+                return
+            if any(row.owner == self._owner for row in session.tables.incarnations.values()):
+                raise RowRefused(f"incarnations: {self._owner} has announced itself as another")
+            session.view.incarnations.put(
+                self._incarnation,
+                IncarnationRow(
+                    owner=self._owner,
+                    roles=tuple(roles),
+                    pools=tuple(pools),
+                    activities=tuple(activities),
+                    alive_until=until,
+                ),
+            )
+
+        await self._database.run("incarnation_announce", write)
+
+    async def retire(self) -> None:
+        """Say that this process stops."""
+
+        def write(session: Session) -> None:
+            if (mine := session.view.incarnations.own(self._incarnation)) is not None:
+                mine.alive_until = NEVER
+
+        await self._database.run("incarnation_end", write)
+
+    async def bury_others(self) -> list[str]:
+        """Declare every other process dead; returns their owners."""
+
+        def write(session: Session) -> list[str]:
+            owners: list[str] = []
+            for id_, row in session.tables.incarnations.items():
+                if id_ == self._incarnation or row.alive_until == NEVER:
+                    continue
+                if (other := session.view.incarnations.own(id_)) is not None:
+                    other.alive_until = NEVER
+                    owners.append(other.owner)
+            return owners
+
+        return await self._database.run("incarnations_bury", write)
+
+    async def uncopied_commands(self, limit: int) -> list[tuple[str, str, str, str, bytes, str | None]]:
+        """HTTP commands that LT_COMMAND does not have: (tenant, actor, id, kind, body, traceparent)."""
+
+        def read(session: Session) -> list[tuple[str, str, str, str, bytes, str | None]]:
+            waiting = [row for row in session.tables.commands.values() if row.copied_at is None]
+            waiting.sort(key=lambda row: row.accepted_at)
+            return [
+                (row.tenant, row.actor, row.client_command_id, row.kind, row.body, row.traceparent)
+                for row in waiting[:limit]
+            ]
+
+        return await self._database.run("commands_uncopied", read)
+
+    async def mark_copied(self, commands: Sequence[tuple[str, str, str]]) -> None:
+        """LT_COMMAND has these now."""
+
+        def write(session: Session) -> None:
+            for key in commands:
+                session.lock("command", *key)
+            for key in commands:
+                row = session.view.commands.get(key)
+                if row is None or row.copied_at is not None:
+                    continue
+                if (mine := session.view.commands.own(key)) is not None:
+                    mine.copied_at = session.now
+
+        await self._database.run("commands_copied", write)
+
+    async def dead_letter(
+        self,
+        *,
+        tenant: str | None,
+        source: str,
+        subject: str,
+        reason: str,
+        body: bytes,
+        headers: Mapping[str, str],
+    ) -> None:
+        """Keep what no redelivery will cure."""
+
+        def write(session: Session) -> None:
+            session.view.dead_letters.append(
+                DeadLetterRow(
+                    tenant=tenant,
+                    source=source,
+                    subject=subject,
+                    reason=reason,
+                    body=body,
+                    headers=dict(headers),
+                    recorded_at=session.now,
+                )
+            )
+
+        await self._database.run("dead_letters_insert", write)
+
+    async def stream_identities(self) -> dict[str, str]:
+        """Streams as last seen."""
+        return await self._database.run(
+            "transport_identity_list", lambda session: dict(session.tables.transport_identity)
+        )
+
+    async def save_stream_identities(self, created: Mapping[str, str]) -> None:
+        """Remember streams."""
+
+        def write(session: Session) -> None:
+            for stream, moment in created.items():
+                session.view.transport_identity.put(stream, moment)
+
+        await self._database.run("transport_identity_save", write)
+
+    async def raise_transport_epoch(self) -> int:
+        """Every pointer of the old epoch may be lost."""
+
+        def write(session: Session) -> int:
+            store = session.view.store.own(0)
+            assert store is not None, "the store has its row"
+            store.transport_epoch += 1
+            return store.transport_epoch
+
+        return await self._database.run("transport_epoch_raise", write)
+
+
+def _open_effects(session: Session, statement: str) -> Iterator[EffectRow]:
+    """Every open effect as committed, except of runs that this reader does not see yet."""
+    tables = session.tables
+    for run_id, ids in tables.open_effects.items():
+        if not session.hides(statement, run_id):
+            for id_ in ids:
+                yield tables.effects[id_]
+
+
+def _dead(session: Session, now: datetime) -> set[uuid.UUID | None]:
+    return {id_ for id_, row in session.tables.incarnations.items() if row.alive_until < now}
+
+
+def _backoff(effect: EffectRow, grace_seconds: float) -> timedelta:
+    return timedelta(seconds=grace_seconds * 2 ** min(effect.generation - 1, _DOUBLINGS_MAX))
+
+
+def _left_behind(
+    effect: EffectRow, now: datetime, grace_seconds: float, oldest: Mapping[str, datetime | None]
+) -> bool:
+    """Published long ago into a stream that has since moved on (P12)."""
+    if effect.pool not in oldest or effect.published_at is None:
+        return False
+    moved_to = oldest[effect.pool]
+    return effect.published_at < now - _backoff(effect, grace_seconds) and (
+        moved_to is None or moved_to > effect.published_at + timedelta(seconds=grace_seconds)
+    )
+
+
+def _looked_at(session: Session, statement: str, run_id: uuid.UUID) -> StoredRun | None:
+    """The run of something that waits; None when nobody looks at it."""
+    run = session.tables.runs.get(run_id)
+    return None if run is None or run.poisoned or session.hides(statement, run_id) else run
+
+
+def _lost_effects(
+    session: Session, grace_seconds: float, oldest: Sequence[datetime | None]
+) -> Iterator[LostDoorbell]:
+    now, grace = session.now, timedelta(seconds=grace_seconds)
+    for effect in _open_effects(session, "doorbells_lost"):
+        if _looked_at(session, "doorbells_lost", effect.run_id) is None:
+            continue
+        told_at = effect.reported_at if effect.reported_at is not None else effect.heartbeat_at
+        standing = oldest[effect.run_id.bytes[15] % len(oldest)]
+        lost = (
+            effect.state in ("reported", "expired")
+            and told_at is not None
+            and told_at < now - grace
+            and (standing is None or standing > told_at + grace)
+        )
+        late = effect.receipt is None and effect.deadline is not None and effect.deadline <= now
+        if lost or late:
+            trace = effect.report_traceparent or effect.traceparent
+            yield LostDoorbell(what="effect", id=effect.id, run_id=effect.run_id, traceparent=trace)
+
+
+def _lost_callbacks(session: Session, grace_seconds: float) -> Iterator[LostDoorbell]:
+    before = session.now - timedelta(seconds=grace_seconds)
+    for run_id, ids in session.tables.open_inbox.items():
+        if _looked_at(session, "doorbells_lost", run_id) is None:
+            continue
+        for id_ in ids:
+            row = session.tables.inbox[id_]
+            if row.received_at < before:
+                yield LostDoorbell(what="inbox", id=id_, run_id=run_id, traceparent=row.traceparent)
+
+
+def _due_timers(session: Session) -> Iterator[LostDoorbell]:
+    for (run_id, _), timer in session.tables.timers.items():
+        run = _looked_at(session, "doorbells_lost", run_id) if timer.due_at <= session.now else None
+        if run is not None:
+            yield LostDoorbell(what="run", id=run_id, run_id=run_id, traceparent=_trace(session, run))
+
+
+def _lost_signals(session: Session, grace_seconds: float) -> Iterator[LostDoorbell]:
+    before = session.now - timedelta(seconds=grace_seconds)
+    for run_id, ids in session.tables.open_signals.items():
+        run = _looked_at(session, "doorbells_lost", run_id)
+        for id_ in ids:
+            if run is not None and session.tables.signals[id_].created_at < before:
+                yield LostDoorbell(what="run", id=run_id, run_id=run_id, traceparent=_trace(session, run))
+
+
+def _trace(session: Session, run: StoredRun) -> str | None:
+    command = session.tables.commands.get((run.tenant, run.actor, run.command_id))
+    return None if command is None else command.traceparent
+
+
+def _due_times(session: Session, grace_seconds: float) -> Iterator[datetime]:
+    tables, grace = session.tables, timedelta(seconds=grace_seconds)
+    for effect in _open_effects(session, "next_due"):
+        if effect.state == "queued":
+            if effect.published_at is None:
+                yield effect.not_before
+            else:
+                yield max(effect.published_at, effect.not_before) + _backoff(effect, grace_seconds)
+        elif effect.state == "leased":
+            if effect.lease_until is not None:
+                yield effect.lease_until
+        else:
+            yield (effect.reported_at if effect.reported_at is not None else session.now) + grace
+        if effect.receipt is None and effect.deadline is not None:
+            yield effect.deadline
+    yield from (timer.due_at for timer in tables.timers.values())
+    for ids in tables.open_inbox.values():
+        yield from (tables.inbox[id_].received_at + grace for id_ in ids)
+    for ids in tables.open_signals.values():
+        yield from (tables.signals[id_].created_at + grace for id_ in ids)
