@@ -15,12 +15,18 @@ from longtake.contracts.events import Charged, Refunded
 from longtake.contracts.ids import RunId
 from longtake.contracts.outcomes import Cancelled
 from longtake.contracts.signals import (
+    BeginRun,
     CallbackArrived,
+    ChildEnded,
+    ChildRefused,
     OutcomeReported,
+    ParentClosed,
     PlanChecked,
     ReducerFailed,
     Signal,
+    SupersedeRun,
     TimerFired,
+    WorkStalled,
 )
 from longtake.contracts.upcasters import decode_event
 from longtake.engine.history import Head, seal
@@ -219,6 +225,7 @@ def add_decision(
     commit.ledger += [(entry, seqs[entry.key]) for entry in decision.ledger]
     _arm(commit, decision)
     commit.artifacts += decision.artifacts
+    commit.outgoing += decision.outgoing
     commit.scopes_released |= decision.scopes_released
     commit.hold_released |= decision.hold_released
 
@@ -261,6 +268,10 @@ def _settle_fact(commit: RunCommit, signal: Signal, decision: Decision) -> None:
         case PlanChecked():
             commit.signals.append(signal.signal_id)
             commit.checked_application = signal.application
+        case ChildEnded() | ChildRefused() | ParentClosed() | WorkStalled():
+            commit.signals.append(signal.signal_id)
+        case SupersedeRun() | BeginRun() if signal.signal_id is not None:
+            commit.signals.append(signal.signal_id)
         case TimerFired() if ignored is None or ignored.reason != "timer_not_due":
             # Fired, or meaningless by now; one that this commit arms anew stays.
             if signal.key not in {timer.key for timer in commit.timers}:

@@ -21,6 +21,7 @@ from longtake.contracts.signals import (
 )
 from longtake.engine.deciding import LiveRun, RunCache, blocked_commit, commit_of
 from longtake.engine.hints import Hints
+from longtake.engine.relatives import tell_relatives
 from longtake.engine.telling import tell
 from longtake.errors import DecisionRefused
 from longtake.ports import Doorbell
@@ -132,6 +133,8 @@ class Dispatcher:
             self._keep(commits, result)
             tell(commits, result.committed)
             self._hints.effects_soon(result.pointers)
+            standing = (c for c in commits if c.run_id in result.committed)
+            tell_relatives((fact for c in standing for fact in c.outgoing), self._hints, self._doorbell)
         self._announce_later(commits, result)
         return _again(by_run, commits, result)
 

@@ -54,6 +54,7 @@ class Hints:
         self._is_flushing = False
         self._waiting_effects: list[EffectPointer] = []
         self._waiting_looks: list[tuple[uuid.UUID, uuid.UUID]] = []
+        self._waiting_runs: dict[uuid.UUID, int] = {}
         self._flushing: asyncio.Task[None] | None = None
 
     def effects_soon(self, pointers: Iterable[EffectPointer]) -> None:
@@ -66,17 +67,30 @@ class Hints:
         self._waiting_looks.extend(effects)
         self._flush()
 
+    def runs_soon(self, signals: Iterable[tuple[uuid.UUID, uuid.UUID]]) -> None:
+        """Ask the dispatcher to look at runs that have a new signal, (run id, signal id), without being waited for."""
+        for run_id, signal_id in signals:
+            self._waiting_runs[run_id] = int.from_bytes(signal_id.bytes[:7], "big")
+        self._flush()
+
+    @property
+    def _has_waiting(self) -> bool:
+        return bool(self._waiting_effects or self._waiting_looks or self._waiting_runs)
+
     def _flush(self) -> None:
-        if not self._is_flushing and (self._waiting_effects or self._waiting_looks):
+        if not self._is_flushing and self._has_waiting:
             self._is_flushing = True
             self._flushing = self._spawn(self._publish_waiting())
 
     async def _publish_waiting(self) -> None:
         try:
-            while self._waiting_effects or self._waiting_looks:
+            while self._has_waiting:
                 pointers, self._waiting_effects = self._waiting_effects, []
                 looks, self._waiting_looks = self._waiting_looks, []
-                await self._publish_both(pointers, self._look_messages(effects=looks))
+                runs, self._waiting_runs = self._waiting_runs, {}
+                # The salt is that of the signals: two of them about one run are two messages.
+                salt = sum(runs.values()) % 2**63
+                await self._publish_both(pointers, self._look_messages(effects=looks, runs=runs, salt=salt))
         finally:
             self._is_flushing = False
             self._flushing = None

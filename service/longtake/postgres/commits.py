@@ -30,10 +30,12 @@ async def commit_decisions(
     `answer` is stored with the one run of an admission.
     """
     ordered = sorted(commits, key=lambda commit: commit.run_id)
+    columns, last = _columns(ordered, store_epoch=store_epoch, incarnation=incarnation)
     rows = await connection.fetch(
         statement(_COMMIT),
-        *_columns(ordered, store_epoch=store_epoch, incarnation=incarnation),
+        *columns,
         *_answer_columns(answer),
+        *last,
     )
     committed = frozenset(row["id"] for row in rows if row["what"] == "run")
     pointers = [
@@ -78,7 +80,10 @@ def _transposed(rows: list[tuple[Any, ...]], width: int) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
 
 
-def _columns(commits: list[RunCommit], *, store_epoch: int, incarnation: uuid.UUID) -> list[Any]:
+def _columns(
+    commits: list[RunCommit], *, store_epoch: int, incarnation: uuid.UUID
+) -> tuple[list[Any], list[Any]]:
+    """The columns before the answer to a command, and those after it."""
     runs: list[tuple[Any, ...]] = []
     events: list[tuple[Any, ...]] = []
     steps: list[tuple[Any, ...]] = []
@@ -92,6 +97,8 @@ def _columns(commits: list[RunCommit], *, store_epoch: int, incarnation: uuid.UU
     signals: list[tuple[Any, ...]] = []
     withdrawn: list[tuple[Any, ...]] = []
     expedited: list[tuple[Any, ...]] = []
+    outgoing: list[tuple[Any, ...]] = []
+    amounts: list[tuple[Any, ...]] = []
     for n, commit in enumerate(commits, start=1):
         row = commit.row
         assert row is not None, "a finished commit has its projection"
@@ -181,8 +188,11 @@ def _columns(commits: list[RunCommit], *, store_epoch: int, incarnation: uuid.UU
         signals += [(n, id_) for id_ in commit.signals]
         withdrawn += [(n, id_) for id_ in commit.withdrawn]
         expedited += [(n, id_) for id_ in commit.expedited]
+        outgoing += [(n, o.id, o.run_id, o.kind, to_json(o.payload)) for o in commit.outgoing]
+        amounts.append((row.quoted, row.cap, commit.traceparent))
     effect_columns = _transposed(effects, 14)
-    return [
+    last = [*_transposed(outgoing, 5), *_transposed(amounts, 3)]
+    columns = [
         *_transposed(runs, 15),
         *_transposed(events, 9),
         *_transposed(steps, 15),
@@ -201,3 +211,4 @@ def _columns(commits: list[RunCommit], *, store_epoch: int, incarnation: uuid.UU
         [n for n, commit in enumerate(commits, start=1) if commit.hold_released],
         store_epoch,
     ]
+    return columns, last

@@ -13,7 +13,6 @@ from longtake.contracts.signals import (
     DeadlinePassed,
     LeaseExpired,
     OutcomeReported,
-    PlanChecked,
     ReducerFailed,
     Signal,
     TimerFired,
@@ -22,15 +21,7 @@ from longtake.errors import DecisionRefused
 from longtake.postgres.commits import commit_decisions
 from longtake.postgres.failures import REFUSED, repeated
 from longtake.postgres.statements import statement
-from longtake.store import CommitResult, Fact, FactBatch, LoadedEvent, LoadedRun, RunCommit
-
-
-class _PlanCheck(msgspec.Struct, frozen=True):
-    application: str
-    drift: tuple[str, str] | None
-
-
-_plan_check = msgspec.json.Decoder(_PlanCheck)
+from longtake.store import CommitResult, Fact, FactBatch, LoadedEvent, LoadedRun, RunCommit, read_signal
 
 
 class PostgresDecisionStore:
@@ -176,6 +167,5 @@ def _of_effect(row: Any) -> Signal | None:
 def _of_run(row: Any) -> Fact:
     if row["source"] == "timer":
         return _fact(row, TimerFired(key=row["key"]), f"timer:{row['key']}")
-    check = _plan_check.decode(row["payload"])
-    signal = PlanChecked(signal_id=row["signal_id"], application=check.application, drift=check.drift)
+    signal = read_signal(row["key"], row["signal_id"], row["payload"])
     return _fact(row, signal, f"signal:{row['signal_id']}")

@@ -22,6 +22,7 @@ from longtake.store.deciding import (
     LoadedRun,
     RunCommit,
 )
+from longtake.store.durable_signals import read_signal
 from longtake.store.planning import PlanCheckStore, PlannedRun, Planner, UncheckedRun
 from longtake.store.sweeping import EffectPointer, EndedLease, LostDoorbell, StoreIdentity, SweepStore
 from longtake.store.working import EffectStore, LeaseKeeper
@@ -55,4 +56,5 @@ __all__ = [
     "StoredAnswer",
     "SweepStore",
     "UncheckedRun",
+    "read_signal",
 ]

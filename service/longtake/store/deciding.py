@@ -9,7 +9,7 @@ import msgspec
 
 from longtake.contracts.effects import EffectClosing, EffectIntent
 from longtake.contracts.envelope import StoredEvent
-from longtake.contracts.signals import Signal
+from longtake.contracts.signals import Outgoing, Signal
 from longtake.store.sweeping import EffectPointer
 from longtake.workflow.decision import LedgerEntry, PublishedArtifact, TimerIntent
 from longtake.workflow.projection import RunRow, StepRow
@@ -84,6 +84,8 @@ class RunCommit(msgspec.Struct, kw_only=True):
     artifacts: list[PublishedArtifact] = []
     inbox: list[tuple[uuid.UUID, Literal["dispatched", "ignored"], str | None]] = []
     signals: list[uuid.UUID] = []
+    outgoing: list[Outgoing] = []
+    """Facts for other runs become signals, errands of admission become errands; both are found by their id."""
     scopes_released: bool = False
     hold_released: bool = False
     poisoned: bool = False

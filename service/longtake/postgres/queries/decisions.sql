@@ -94,6 +94,7 @@ update longtake.runs set poisoned = true, status = 'blocked', blockers = '{histo
 --  $89 withdrawn n   $90 effect id   $91 expedited n   $92 effect id
 --  $93 n of runs whose scopes are freed   $94 n of runs whose hold is released   $95 store epoch
 --  $96 tenant   $97 actor   $98 client command id   $99 status   $100 receipt (of the command that is answered, or null)
+--  $101 outgoing n   $102 id   $103 run id   $104 kind   $105 payload   $106 quoted   $107 caps   $108 traceparents (by run, as $1)
 with wanted as (
     select * from unnest($1::uuid[], $2::integer[]) with ordinality as w (run_id, revision, n)
 ), locked as materialized (
@@ -129,12 +130,13 @@ with wanted as (
         revision = u.revision, head_hash = u.head, status = u.status, phase = u.phase, label = u.label,
         charged = u.charged, refunded = u.refunded, blockers = string_to_array(u.blockers, ','),
         poisoned = u.poisoned, poll_at = u.poll_at, summary = u.summary, ended_at = u.ended_at,
-        plan_checked = coalesce(u.checked, r.plan_checked), updated_at = clock_timestamp()
+        quoted = u.quoted, cap = u.cap, plan_checked = coalesce(u.checked, r.plan_checked), updated_at = clock_timestamp()
     from flags f,
         unnest($1::uuid[], $3::integer[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::bigint[],
-               $10::text[], $11::boolean[], $12::timestamptz[], $13::json[], $14::timestamptz[], $15::text[])
+               $10::text[], $11::boolean[], $12::timestamptz[], $13::json[], $14::timestamptz[], $15::text[],
+               $106::bigint[], $107::bigint[])
             with ordinality as u (run_id, revision, head, status, phase, label, charged, refunded, blockers, poisoned,
-                                  poll_at, summary, ended_at, checked, n)
+                                  poll_at, summary, ended_at, checked, quoted, cap, n)
     where r.run_id = u.run_id and u.n = any(f.good)
 ), new_steps as (
     insert into longtake.steps as s (run_id, key, tenant_id, ordinal, attempt, max_attempts, status, phase, label,
@@ -220,9 +222,27 @@ with wanted as (
     update longtake.signals s set settled_at = clock_timestamp()
     from flags f, unnest($87::integer[], $88::uuid[]) as u (n, id)
     where s.id = u.id and u.n = any(f.good)
+), new_signals as (
+    insert into longtake.signals (id, tenant_id, run_id, kind, payload)
+    select u.id, o.tenants[u.n], u.run_id, u.kind, u.payload
+    from flags f, owners o,
+        unnest($101::integer[], $102::uuid[], $103::uuid[], $104::text[], $105::json[]) as u (n, id, run_id, kind, payload)
+    where u.n = any(f.good) and u.kind not in ('start_child', 'scopes_freed', 'start_due')
+    on conflict (id) do nothing
+), new_errands as (
+    insert into longtake.errands (id, tenant_id, run_id, kind, payload, traceparent)
+    select u.id, o.tenants[u.n], u.run_id, u.kind, u.payload, w.traceparent
+    from flags f, owners o,
+        unnest($101::integer[], $102::uuid[], $103::uuid[], $104::text[], $105::json[]) as u (n, id, run_id, kind, payload)
+        join unnest($108::text[]) with ordinality as w (traceparent, n) on w.n = u.n
+    where u.n = any(f.good) and u.kind in ('start_child', 'scopes_freed', 'start_due')
+    on conflict (id) do nothing
 ), freed_scopes as (
     delete from longtake.scopes s using flags f, unnest($93::integer[]) as u (n)
     where s.run_id = ($1::uuid[])[u.n] and u.n = any(f.good)
+), left_queue as (
+    delete from longtake.scope_queue q using flags f, unnest($93::integer[]) as u (n)
+    where q.run_id = ($1::uuid[])[u.n] and u.n = any(f.good)
 ), released_holds as (
     update longtake.holds h set released_at = clock_timestamp()
     from flags f, unnest($94::integer[]) as u (n)

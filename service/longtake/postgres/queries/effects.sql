@@ -213,7 +213,9 @@ from (
     union all select min(deadline) from longtake.effects where closed_at is null and receipt is null
     union all select min(due_at) from longtake.timers
     union all select min(received_at) + make_interval(secs => $1) from longtake.inbox where settled_at is null
-    union all select min(created_at) from longtake.signals where settled_at is null
+    union all select min(s.created_at) from longtake.signals s join longtake.runs r on r.run_id = s.run_id
+    where s.settled_at is null and not r.poisoned
+    union all select min(created_at) from longtake.errands where settled_at is null
 ) d;
 
 -- name: incarnation_announce
