@@ -1,6 +1,7 @@
-"""Inputs of workflows from files: what cannot be read is said with its place."""
+"""Inputs of workflows from files, policies from the command line: what cannot be read is said with its place."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,29 @@ import msgspec
 from longtake.errors import ConfigurationError
 
 
-def read_input(name: str) -> Any:
-    """The JSON of a file, or of standard input for `-`."""
+def read_input(name: str, *, option: str = "--input") -> Any:
+    """The JSON of a file, or of standard input for `-`; `option` names it in errors."""
     try:
         raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"--input {name}: {error.strerror or error}") from error
+        raise ConfigurationError(f"{option} {name}: {error.strerror or error}") from error
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"--input {name} is not JSON: {error}") from error
+        raise ConfigurationError(f"{option} {name} is not JSON: {error}") from error
+
+
+def read_policy(pairs: Sequence[str]) -> dict[str, Any]:
+    """Policy members given as `name=value`; a value that is JSON is taken as such, any other as text."""
+    policy: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise ConfigurationError(f"--policy is {pair!r}; it must look like seconds=5 or model=v2")
+        if name in policy:
+            raise ConfigurationError(f"--policy {name} is given twice")
+        try:
+            policy[name] = msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            policy[name] = text
+    return policy

@@ -16,6 +16,7 @@ from longtake.errors import LongtakeError, Refused
 from longtake.telemetry.logs import LogSettings, configure_logging
 
 EXIT_FAILED = 1
+EXIT_NO_ANSWER = 2
 EXIT_BROKEN = 70
 EXIT_INTERRUPTED = 130
 
@@ -28,13 +29,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("longtake.cli.run:app", "Start, watch and control runs"),
     "history": ("longtake.cli.history:app", "Show, verify and export the events of runs"),
     "projection": ("longtake.cli.projection:app", "Compare the read model with the events, or make it anew"),
-    "plan": ("longtake.cli.plan:app", "Show what a workflow would do and cost, without any server"),
+    "plan": ("longtake.cli.plan:app", "Show, compare and check what workflows would do and cost"),
     "testbed": ("longtake.cli.testbed:app", "Try the application's tools without any server"),
+    "schedule": ("longtake.cli.schedule:app", "Start workflows at the times of a cron expression"),
     "keys": ("longtake.cli.keys:app", "Make, list and revoke API keys"),
     "schemas": ("longtake.cli.schemas:app", "Write or check the JSON Schemas"),
     "version": ("longtake.cli.main:version", "Print the version"),
 }
 """Name to (where it is, what it does); a group whose module is not there is left out."""
+
+ANSWERING = (("plan", "diff"), ("plan", "check"))
+"""Commands that answer by their code, 0 or 1, as `diff` does; without an answer they end with EXIT_NO_ANSWER."""
 
 
 def build_app() -> App:
@@ -65,7 +70,8 @@ def run_command(arguments: Sequence[str]) -> int:
         result = build_app()(arguments)
         return result if isinstance(result, int) else 0
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else EXIT_FAILED if end.code else 0
+        code = end.code if isinstance(end.code, int) else EXIT_FAILED if end.code else 0
+        return _failure_code(arguments) if code == EXIT_FAILED else code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
@@ -109,12 +115,16 @@ def _version() -> str:
         return "unknown (not installed)"
 
 
-def _failed(message: str, arguments: Sequence[str], code: int = EXIT_FAILED) -> int:
+def _failure_code(arguments: Sequence[str]) -> int:
+    return EXIT_NO_ANSWER if tuple(arguments[:2]) in ANSWERING else EXIT_FAILED
+
+
+def _failed(message: str, arguments: Sequence[str], code: int | None = None) -> int:
     if "--json" in arguments:
         print(msgspec.json.encode({"error": message}).decode(), file=sys.stderr)
     else:
         print(f"longtake: {message}", file=sys.stderr)
-    return code
+    return _failure_code(arguments) if code is None else code
 
 
 def _unforeseen(error: BaseException, arguments: Sequence[str]) -> int:

@@ -8,18 +8,16 @@ import asyncio
 import hashlib
 import uuid
 
-import msgspec
 import structlog
 
 from longtake.contracts.codec import to_json
 from longtake.engine.dispatcher import DOORBELL_PLANS
 from longtake.engine.hints import Hints
-from longtake.errors import AuthorityUnavailable, Refused
+from longtake.engine.plan_comparison import compare_plan
+from longtake.errors import AuthorityUnavailable
 from longtake.lifecycle import LoopService
 from longtake.ports import Doorbell
 from longtake.store import PlanCheckStore, Planner, UncheckedRun
-from longtake.workflow.fingerprint import explain_drift
-from longtake.workflow.plan import read_plan
 
 RUNS_PER_PASS_MAX = 200
 IDLE_SECONDS = 30.0
@@ -69,7 +67,7 @@ class PlanCheck(LoopService):
                 same.append(run.run_id)
                 continue
             await self._store.signal(
-                id=_signal_id(run.run_id, application),
+                id=plan_signal_id(run.run_id, application, run.revision),
                 tenant=run.tenant,
                 run_id=run.run_id,
                 kind="plan_checked",
@@ -87,23 +85,13 @@ class PlanCheck(LoopService):
 
     def drift_of(self, run: UncheckedRun) -> tuple[str, str] | None:
         """(field, price effect) of the first difference; None when same, or when the code does not claim the version."""
-        if not self._planner.claims(run.workflow, run.workflow_version):
-            return None
-        try:
-            planned = self._planner.plan(
-                f"{run.workflow}@{run.workflow_version}",
-                msgspec.json.decode(run.input),
-                msgspec.json.decode(run.policy),
-            )
-        except Refused as refusal:
-            return (
-                refusal.problem.errors[0].pointer if refusal.problem.errors else "/",
-                "the plan cannot be built",
-            )
-        if planned.fingerprint == run.fingerprint:
-            return None
-        return explain_drift(read_plan(bytes(run.plan)), planned.plan) or ("/policy", "none")
+        return compare_plan(self._planner, run).drift
 
 
-def _signal_id(run_id: uuid.UUID, application: str) -> uuid.UUID:
-    return uuid.UUID(bytes=hashlib.sha256(run_id.bytes + application.encode()).digest()[:16])
+def plan_signal_id(run_id: uuid.UUID, application: str, revision: int) -> uuid.UUID:
+    """One verdict a state of the run: two processes that check it at once tell it once.
+
+    The revision is in it because a deployment may come back after another one: its second verdict is news.
+    """
+    said = f"{application}/{revision}".encode()
+    return uuid.UUID(bytes=hashlib.sha256(run_id.bytes + said).digest()[:16])

@@ -34,6 +34,7 @@ class PostgresPlanCheckStore:
                 input=row["input"],
                 policy=row["policy"],
                 drift_blocked=row["drift_blocked"],
+                revision=row["revision"],
             )
             for row in rows
         ]

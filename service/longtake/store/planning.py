@@ -49,6 +49,9 @@ class UncheckedRun(msgspec.Struct, frozen=True, kw_only=True):
     policy: bytes
     drift_blocked: bool
     """The run is blocked by an earlier drift; the return of a matching build unblocks it."""
+    revision: int = 0
+    price_list: str | None = None
+    """The price list it was accepted under; None where the reader does not need it by name."""
 
 
 class PlanCheckStore(Protocol):

@@ -74,9 +74,8 @@ def on_plan_checked(draft: Draft, signal: PlanChecked) -> Decision:
     if signal.drift is None:
         if standing is None:
             return draft.ignored("plan_unchanged")
-        draft.record(
-            RunUnblocked(blocker=DRIFT, reason=f"application {signal.application} builds the accepted plan")
-        )
+        built = f"application {signal.application} builds the accepted plan"
+        draft.record(RunUnblocked(blocker=DRIFT, reason=signal.accepted or built))
         advance(draft)
         return draft.decision()
     field, price_effect = signal.drift

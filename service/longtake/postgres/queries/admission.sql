@@ -109,7 +109,7 @@ select key_id, tenant_id, actor, roles, created_at, revoked_at from longtake.api
 -- name: runs_unchecked
 -- Active runs whose plan has not been compared with this application (P15). $1 application  $2 limit
 select r.run_id, r.tenant_id, r.workflow, r.workflow_version, r.plan_fingerprint, p.plan, p.input, p.policy,
-    'plan_drift' = any(r.blockers) as drift_blocked
+    'plan_drift' = any(r.blockers) as drift_blocked, r.revision
 from longtake.runs r join longtake.plans p on p.tenant_id = r.tenant_id and p.fingerprint = r.plan_fingerprint
 where r.ended_at is null and r.plan_checked <> $1 order by r.run_id limit $2;
 
