@@ -7,7 +7,7 @@ as dead letters first. While the authority is away nothing is acked and everythi
 import asyncio
 import random
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 import structlog
@@ -40,13 +40,20 @@ class DispatchLoop(LoopService):
         sweep: SweepStore,
         *,
         parts: Sequence[int] = range(CALLBACK_PARTS),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        """Runs of different parts never meet, so loops over disjoint parts may share a dispatcher."""
+        """Runs of different parts never meet, so loops over disjoint parts may share a dispatcher.
+
+        `sleep` and `uniform` are for worlds without a clock and without chance.
+        """
         super().__init__(f"dispatcher-{'-'.join(map(str, parts))}", self._work)
         self._dispatcher = dispatcher
         self._transport = transport
         self._sweep = sweep
         self._parts = parts
+        self._sleep = sleep
+        self._uniform = uniform
         self._queue: asyncio.Queue[list[Delivery]] = asyncio.Queue(BATCHES_QUEUED_MAX)
 
     async def _work(self, stopping: asyncio.Event) -> None:
@@ -61,7 +68,7 @@ class DispatchLoop(LoopService):
                 if not taking.done():
                     taking.cancel()
                     break
-                settled = await self._batch(taking.result())
+                settled = await self.batch(taking.result())
                 if settling is not None:
                     await settling
                 settling = asyncio.create_task(settled)
@@ -92,7 +99,7 @@ class DispatchLoop(LoopService):
             taken = taken + self._queue.get_nowait()
         return taken
 
-    async def _batch(self, deliveries: list[Delivery]) -> Coroutine[Any, Any, None]:
+    async def batch(self, deliveries: list[Delivery]) -> Coroutine[Any, Any, None]:
         """Decide a batch; returns the coroutine that settles its messages."""
         pointers = Pointers()
         readable: list[tuple[Delivery, CallbackPointers]] = []
@@ -111,7 +118,7 @@ class DispatchLoop(LoopService):
             outcome = await self._dispatcher.handle(pointers)
         except AuthorityUnavailable as error:
             log.warning("longtake.dispatch_delayed", signals=len(pointers), reason=str(error))
-            await asyncio.sleep(random.uniform(0, AWAY_SECONDS))
+            await self._sleep(self._uniform(0, AWAY_SECONDS))
             return self._put_back(deliveries)
         return self._settle(readable, poison, outcome.unknown, deferred=outcome.deferred > 0)
 
@@ -132,7 +139,7 @@ class DispatchLoop(LoopService):
                 if lost:
                     await self._dead_letter(delivery, f"unknown pointer: {', '.join(map(str, lost))}")
                 if deferred:
-                    await delivery.nak(delay_seconds=random.uniform(0.1, NAK_SECONDS_MAX))
+                    await delivery.nak(delay_seconds=self._uniform(0.1, NAK_SECONDS_MAX))
                 else:
                     await delivery.ack()
         except (AuthorityUnavailable, TransportUnavailable) as error:
@@ -142,7 +149,7 @@ class DispatchLoop(LoopService):
     async def _put_back(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             try:
-                await delivery.nak(delay_seconds=random.uniform(0.1, NAK_SECONDS_MAX))
+                await delivery.nak(delay_seconds=self._uniform(0.1, NAK_SECONDS_MAX))
             except TransportUnavailable:
                 return
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from longtake.testing.faults import Faults
-from longtake.testing.world import Process, World
+from longtake.testing.world import Process
 
 _methods: dict[type, tuple[str, ...]] = {}
 
@@ -39,13 +39,13 @@ class Port:
         faults: Faults,
         *,
         away: Callable[[str], Exception],
-        repeats: bool = False,
+        outage: str = "",
     ) -> None:
-        """`away` makes the error of an unreachable outside; `repeats`: the adapter itself tries again after a lost answer."""
+        """`away` makes the error of an unreachable outside; `outage` names whose absence meets all its calls."""
         self._target = target
         for method in awaited_methods(type(target)):
             place = f"{name}.{method}"
-            setattr(self, method, _guarded(process, place, getattr(target, method), faults, away, repeats))
+            setattr(self, method, _guarded(process, place, getattr(target, method), faults, away, outage))
 
     def __getattr__(self, name: str) -> Any:
         """What is not awaited is the object's own."""
@@ -58,13 +58,15 @@ def _guarded(
     method: Callable[..., Any],
     faults: Faults,
     away: Callable[[str], Exception],
-    repeats: bool,
+    outage: str,
 ) -> Callable[..., Any]:
     world = process.world
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         fault = faults.draw(place)
         await world.pause(place, fault or "")
+        if outage and faults.is_away(outage, world.now_us):
+            raise away(f"{place}: nobody answers")
         if fault is None:
             return await method(*args, **kwargs)
         match fault:
@@ -77,9 +79,6 @@ def _guarded(
                 raise away(f"{place} was not executed")
             case "executed_and_lost":
                 answer = await method(*args, **kwargs)
-                if repeats and faults.chance(place, 0.5):
-                    await world.pause(place, "repeated")
-                    return await method(*args, **kwargs)
                 del answer
                 raise away(f"the answer of {place} was lost")
             case "frozen":
@@ -125,12 +124,14 @@ class _Transaction:
         place = f"{self._name}.begin"
         fault = self._faults.draw(place)
         await self._process.world.pause(place, fault or "")
-        if fault in ("not_executed", "executed_and_lost"):
+        if fault in ("not_executed", "executed_and_lost") or self._faults.is_away(
+            "authority", self._process.world.now_us
+        ):
             raise self._away(f"{place} was not executed")
         if fault is not None and fault.startswith("crash"):
             await self._process.world.die(place, seconds=self._faults.down_seconds(place))
         opened = await self._inner.__aenter__()
-        return Port(self._process, self._name, opened, self._faults, away=self._away)
+        return Port(self._process, self._name, opened, self._faults, away=self._away, outage="authority")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -143,7 +144,7 @@ class _Transaction:
             await world.pause(place, fault or "")
             if fault == "crash_before":
                 await world.die(place, seconds=self._faults.down_seconds(place))
-            if fault == "not_executed":
+            if fault == "not_executed" or self._faults.is_away("authority", world.now_us):
                 raise self._away(f"{place} was not executed")
         except BaseException as failure:
             await self._inner.__aexit__(type(failure), failure, failure.__traceback__)
@@ -155,7 +156,3 @@ class _Transaction:
             raise self._away(f"the answer of {place} was lost")
         return answer
 
-
-def world_of(process: Process) -> World:
-    """The world a process lives in."""
-    return process.world

@@ -28,7 +28,8 @@ PROVIDER_FAULTS = (
 )  # fmt: skip
 """Habits of a paid provider."""
 
-Rates = dict[str, float]
+OTHER_FAULTS = ("bell_lost", "answer_lost", "forged_callback", "unknown_pointer", "conflict", "hidden")
+"""Lost doorbells and answers to clients, what strangers send, and what the authority's readers may see."""
 
 _RANGES: dict[str, tuple[float, float]] = {
     "crash_before": (0.0005, 0.006), "crash_after": (0.0005, 0.006), "not_executed": (0.002, 0.05),
@@ -38,6 +39,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "timeout_after_success": (0.05, 0.4), "never_arrived": (0.05, 0.3), "throttled": (0.05, 0.3), "refused": (0.02, 0.15),
     "bad_output": (0.02, 0.15), "job_fails": (0.05, 0.3), "callback_late": (0.1, 0.6), "callback_twice": (0.1, 0.6),
     "callback_contradicts": (0.05, 0.3), "callback_early": (0.1, 0.6), "look_up_fails": (0.05, 0.4), "slow": (0.05, 0.4),
+    "bell_lost": (0.05, 0.5), "answer_lost": (0.02, 0.2), "forged_callback": (0.02, 0.2), "unknown_pointer": (0.01, 0.1),
+    "conflict": (0.01, 0.1), "hidden": (0.02, 0.2),
 }  # fmt: skip
 """Lowest and highest rate of a fault that is switched on."""
 
@@ -88,6 +91,8 @@ class Faults:
         self._without = frozenset(profile.without)
         self.on = True
         """Off in the liveness phase."""
+        self.away_until: dict[str, int] = {}
+        """Of servers that are away, until when, in virtual microseconds."""
         self.counts: dict[str, int] = {}
         """How often each fault occurred."""
         self.places: dict[str, int] = {}
@@ -137,6 +142,10 @@ class Faults:
         self.happened.append(mark)
         self.note(name)
         return name
+
+    def is_away(self, server: str, now_us: int) -> bool:
+        """Whether nobody reaches this server now."""
+        return now_us < self.away_until.get(server, 0)
 
     def storms(self) -> list[tuple[float, str]]:
         """The storms that are not left out."""
