@@ -174,10 +174,10 @@ class MemoryAdmission:
 
     def _lay_down(self, session: Session, run: NewRun, *, command_id: str, now: datetime) -> bool:
         view, tenant = session.view, self._principal.tenant
-        if run.cap > 0:
+        if run.hold > 0:
             session.lock("account", tenant, run.account)
             funds = view.accounts.get((tenant, run.account))
-            if funds is None or (session.defences.account_covered and funds.balance - funds.held < run.cap):
+            if funds is None or (session.defences.account_covered and funds.balance - funds.held < run.hold):
                 return False
         plan_key = (tenant, run.fingerprint)
         if view.plans.get(plan_key) is None:
@@ -191,9 +191,9 @@ class MemoryAdmission:
         session.lock("run", run.run_id)
         if view.runs.get(run.run_id) is not None:
             raise RowRefused(f"runs: {run.run_id} is taken")
-        if run.cap > 0 and (account := view.accounts.own((tenant, run.account))) is not None:
-            account.held += run.cap
-            view.holds.put(run.run_id, HoldRow(tenant=tenant, account=run.account, amount=run.cap))
+        if run.hold > 0 and (account := view.accounts.own((tenant, run.account))) is not None:
+            account.held += run.hold
+            view.holds.put(run.run_id, HoldRow(tenant=tenant, account=run.account, amount=run.hold))
         if view.plans.get(plan_key) is None:
             view.plans.put(
                 plan_key,
@@ -228,6 +228,28 @@ class MemoryAdmission:
         )
         for key in scope_keys:
             view.scopes.put(key, run.run_id)
+        return True
+
+    async def raise_hold(self, run_id: uuid.UUID, by: int) -> bool:
+        """Add to the hold of a locked run; False (and nothing written) when the account cannot pay."""
+        return await self._run("hold_raise", lambda session: self._raise_hold(session, run_id, by))
+
+    def _raise_hold(self, session: Session, run_id: uuid.UUID, by: int) -> bool:
+        view, tenant = session.view, self._principal.tenant
+        run = view.runs.get(run_id)
+        if run is None or run.tenant != tenant or run.ended_at is not None:
+            return False
+        session.lock("account", tenant, run.account)
+        funds = view.accounts.get((tenant, run.account))
+        if funds is None or (session.defences.account_covered and funds.balance - funds.held < by):
+            return False
+        account, hold = view.accounts.own((tenant, run.account)), view.holds.own(run_id)
+        assert account is not None, "it was found"
+        account.held += by
+        if hold is None:
+            view.holds.put(run_id, HoldRow(tenant=tenant, account=run.account, amount=by))
+        else:
+            hold.amount += by
         return True
 
     async def funds(self, account: str) -> Funds | None:

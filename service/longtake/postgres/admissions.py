@@ -138,8 +138,14 @@ class PostgresAdmission:
             run.application,
             self._store_epoch,
             now,
+            run.hold,
         )
         return paid is not None
+
+    async def raise_hold(self, run_id: uuid.UUID, by: int) -> bool:
+        """Add to the hold of a locked run, or nothing when the account cannot pay."""
+        tenant = self._principal.tenant
+        return await self._connection.fetchrow(statement("hold_raise"), tenant, run_id, by) is not None
 
     async def funds(self, account: str) -> Funds | None:
         """What the account has."""

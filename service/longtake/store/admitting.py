@@ -31,6 +31,13 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     cap: int
     scopes: tuple[str, ...]
     application: str
+    held: int | None = None
+    """What the account must promise (P8); None: the cap."""
+
+    @property
+    def hold(self) -> int:
+        """What the account must promise, in credits."""
+        return self.cap if self.held is None else self.held
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +74,11 @@ class AdmissionTransaction(Protocol):
     async def held_scopes(self, project: str, scopes: Sequence[str]) -> list[HeldScope]: ...
     async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
         """Write plan, run row, scopes and hold; False (and nothing written) when the account cannot pay."""
+        ...
+
+    async def raise_hold(self, run_id: uuid.UUID, by: int) -> bool:
+        """Add to the hold of a run that this transaction has locked; False (and nothing written) when the account
+        cannot pay (P8)."""
         ...
 
     async def funds(self, account: str) -> Funds | None: ...

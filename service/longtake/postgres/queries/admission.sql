@@ -32,12 +32,13 @@ where s.tenant_id = $1 and s.project = $2 and s.scope = any($3::text[]) order by
 -- cost nothing touches no account (P8).
 -- $1 run id  $2 tenant  $3 project  $4 workflow  $5 version  $6 actor  $7 account  $8 command id  $9 fingerprint
 -- $10 plan  $11 input  $12 policy  $13 quoted  $14 cap  $15 scopes  $16 application  $17 store epoch  $18 now
+-- $19 what the account must promise
 with funded as (
-    update longtake.accounts set held = held + $14::bigint
-    where tenant_id = $2 and account = $7 and balance - held >= $14 and $14 > 0
+    update longtake.accounts set held = held + $19::bigint
+    where tenant_id = $2 and account = $7 and balance - held >= $19 and $19 > 0
     returning 1
 ), paid as (
-    select 1 from funded union all select 1 where $14::bigint = 0
+    select 1 from funded union all select 1 where $19::bigint = 0
 ), kept_plan as (
     insert into longtake.plans (tenant_id, fingerprint, workflow, workflow_version, plan, input, policy)
     select $2, $9, $4, $5, $10, $11, $12 from paid on conflict (tenant_id, fingerprint) do nothing
@@ -49,7 +50,7 @@ with funded as (
     insert into longtake.scopes (tenant_id, project, scope, run_id)
     select $2, $3, s, $1 from paid, unnest($15::text[]) as s
 ), new_hold as (
-    insert into longtake.holds (run_id, tenant_id, account, amount) select $1, $2, $7, $14 from paid where $14 > 0
+    insert into longtake.holds (run_id, tenant_id, account, amount) select $1, $2, $7, $19 from paid where $19 > 0
 )
 select 1 from paid;
 
