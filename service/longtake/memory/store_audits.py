@@ -123,6 +123,7 @@ class MemoryPlanCheckStore:
                     input=plans[(run.tenant, run.fingerprint)].input,
                     policy=plans[(run.tenant, run.fingerprint)].policy,
                     drift_blocked="plan_drift" in run.blockers,
+                    revision=run.revision,
                 )
                 for run in found[:limit]
             ]

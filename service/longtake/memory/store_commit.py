@@ -11,15 +11,19 @@ from datetime import datetime
 
 import msgspec
 
+from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Receipt
 from longtake.contracts.ids import artifact_id_for
 from longtake.contracts.principal import Principal
+from longtake.memory.store_rules import check_rows, lock_rest, locks_run, torn_runs
 from longtake.memory.store_session import RowRefused, Session
 from longtake.memory.tables import (
     ArtifactRow,
     EffectRow,
+    ErrandRow,
     EventRow,
     LedgerRow,
+    SignalRow,
     StepRow,
     StoredRun,
     TimerRow,
@@ -29,8 +33,8 @@ from longtake.store import CommitResult, EffectPointer, RunCommit
 WITHDRAWN_RECEIPT = b'{"outcome":"cancelled"}'
 """The receipt of work that was taken back before anybody claimed it."""
 DISPATCHER = "dispatcher"
-
-_BIGINT_MAX = 2**63 - 1
+ERRANDS = frozenset({"start_child", "scopes_freed", "start_due"})
+"""Kinds of outgoing facts that admission takes."""
 
 
 class _Written(msgspec.Struct, kw_only=True):
@@ -52,12 +56,12 @@ def commit_decisions(
 ) -> CommitResult:
     """Write all runs of a batch; runs that moved, are held by others or have torn effects are left out."""
     ordered = sorted(commits, key=lambda commit: commit.run_id) if len(commits) > 1 else commits
-    locked = [commit for commit in ordered if _locks(session, commit)]
-    torn = _torn(session, ordered)
+    locked = [commit for commit in ordered if locks_run(session, commit)]
+    torn = torn_runs(session, ordered)
     good = [commit for commit in locked if commit.run_id not in torn]
     for commit in good:
-        _lock_rest(session, commit)
-        _check(session, commit)
+        lock_rest(session, commit)
+        check_rows(session, commit)
     written = _Written()
     now = session.now
     for commit in good:
@@ -69,96 +73,6 @@ def commit_decisions(
         pointers=(*written.pointers, *written.expedited),
         withdrawn=tuple(written.withdrawn),
     )
-
-
-# --- locks and checks --------------------------------------------------------------------------------------------------
-
-
-def _locks(session: Session, commit: RunCommit) -> bool:
-    assert commit.row is not None, "a finished commit has its projection"
-    run = session.view.runs.get(commit.run_id)
-    if run is None:
-        return False
-    if not session.defences.run_lock:
-        return True
-    return run.revision == commit.expected_revision and session.take("run", commit.run_id)
-
-
-def _torn(session: Session, commits: Sequence[RunCommit]) -> set[uuid.UUID]:
-    """Runs with a receipt where none was expected, or the reverse (P1)."""
-    torn: set[uuid.UUID] = set()
-    effects = session.view.effects
-    for commit in commits:
-        for closing in commit.closings:
-            effect = effects.get(closing.id)
-            if effect is None or effect.closed_at is not None:
-                continue
-            session.lock("effect", closing.id)
-            if (effect.receipt is not None) != closing.expect_receipt and session.defences.torn_check:
-                torn.add(commit.run_id)
-    return torn
-
-
-def _lock_rest(session: Session, commit: RunCommit) -> None:
-    for id_ in commit.withdrawn:
-        session.lock("effect", id_)
-    for id_ in commit.expedited:
-        session.lock("effect", id_)
-    for inbox_id, _, _ in commit.inbox:
-        session.lock("inbox", inbox_id)
-    if commit.hold_released:
-        hold = session.view.holds.get(commit.run_id)
-        if hold is not None and hold.released_at is None:
-            session.lock("account", hold.tenant, hold.account)
-
-
-def _check(session: Session, commit: RunCommit) -> None:
-    """The rules of the tables. Raises RowRefused; then nothing of the statement is written."""
-    row, view, defences = commit.row, session.view, session.defences
-    assert row is not None, "a finished commit has its projection"
-    run = view.runs.get(commit.run_id)
-    assert run is not None, "it was locked"
-    if defences.refund_guard:
-        if not row.charged >= row.refunded >= 0:
-            raise RowRefused(f"runs.charged_covers_refunded: {row.charged} < {row.refunded}")
-        if row.charged - row.refunded > run.cap:
-            raise RowRefused(f"runs.net_within_cap: {row.charged - row.refunded} > {run.cap}")
-    if defences.unique_run_seq and commit.events:
-        last = run.revision
-        stored = session.tables.events.get(commit.run_id)
-        taken = {event.seq for event in stored} if stored and commit.events[0].seq <= last else set()
-        for event in commit.events:
-            if event.seq < 1 or event.seq in taken:
-                raise RowRefused(f"events: ({commit.run_id}, {event.seq}) is taken")
-            taken.add(event.seq)
-    for effect, external_ref in commit.effects:
-        if view.effects.get(effect.id) is not None:
-            raise RowRefused(f"effects: {effect.id} is taken")
-        _check_texts("effects", effect.step, effect.activity, effect.pool, external_ref)
-    seen: set[str] = set()
-    for entry, _ in commit.ledger:
-        if entry.amount <= 0 or entry.debit == entry.credit:
-            raise RowRefused(f"ledger_entries: {entry.key} moves nothing")
-        if defences.ledger_unique and (entry.key in seen or view.ledger.get(entry.key) is not None):
-            raise RowRefused(f"ledger_entries: {entry.key} is taken")
-        seen.add(entry.key)
-    for step in commit.steps:
-        _check_texts("steps", step.key, step.label, step.phase, step.external_ref, step.error_message)
-        if step.provider_cost is not None and abs(step.provider_cost) > _BIGINT_MAX:
-            raise RowRefused(f"steps: provider cost {step.provider_cost} is out of range")
-    for published in commit.artifacts:
-        artifact = published.artifact
-        if not 0 < artifact.bytes <= _BIGINT_MAX:
-            raise RowRefused(f"artifacts: {artifact.bytes} bytes")
-        if view.artifacts.get((commit.run_id, published.step, artifact.name)) is not None:
-            raise RowRefused(f"artifacts: {published.step} has published {artifact.name}")
-        _check_texts("artifacts", artifact.name, artifact.kind, artifact.object_key, artifact.content_type)
-
-
-def _check_texts(table: str, *texts: str | None) -> None:
-    for text in texts:
-        if text is not None and "\x00" in text:
-            raise RowRefused(f"{table}: a text cannot hold U+0000")
 
 
 # --- writing -----------------------------------------------------------------------------------------------------------
@@ -195,9 +109,11 @@ def _write(
         session.view.timers.put((commit.run_id, timer.key), TimerRow(tenant=run.tenant, due_at=timer.due_at))
     _write_artifacts(session, commit, run.tenant, now)
     _settle(session, commit, now)
+    _tell_others(session, commit, run.tenant, now)
     if commit.scopes_released:
         for scope in session.view.scopes.of(commit.run_id):
             session.view.scopes.drop(scope)
+        session.view.scope_queue.drop(commit.run_id)
     if commit.hold_released:
         _release_hold(session, commit, now)
     written.committed.append(commit.run_id)
@@ -232,6 +148,8 @@ def _write_run(run: StoredRun, commit: RunCommit, now: datetime) -> None:
     run.status = row.status
     run.phase = row.phase
     run.label = row.label
+    run.quoted = row.quoted
+    run.cap = row.cap
     run.charged = row.charged
     run.refunded = row.refunded
     run.blockers = tuple([blocker.type for blocker in row.blockers])
@@ -352,6 +270,24 @@ def _settle(session: Session, commit: RunCommit, now: datetime) -> None:
     for id_ in commit.signals:
         if (signal := session.view.signals.own(id_)) is not None:
             signal.settled_at = now
+
+
+def _tell_others(session: Session, commit: RunCommit, tenant: str, now: datetime) -> None:
+    """Facts for other runs become signals, errands of admission errands; a row that is there stays (P5)."""
+    for fact in commit.outgoing:
+        payload = to_json(fact.payload)
+        if fact.kind in ERRANDS:
+            if session.view.errands.get(fact.id) is None:
+                errand = ErrandRow(
+                    id=fact.id, tenant=tenant, run_id=fact.run_id, kind=fact.kind, payload=payload,
+                    traceparent=commit.traceparent, created_at=now,
+                )  # fmt: skip
+                session.view.errands.put(fact.id, errand)
+        elif session.view.signals.get(fact.id) is None:
+            signal = SignalRow(
+                id=fact.id, tenant=tenant, run_id=fact.run_id, kind=fact.kind, payload=payload, created_at=now
+            )
+            session.view.signals.put(fact.id, signal)
 
 
 def _release_hold(session: Session, commit: RunCommit, now: datetime) -> None:

@@ -11,23 +11,14 @@ from longtake.contracts.signals import (
     DeadlinePassed,
     LeaseExpired,
     OutcomeReported,
-    PlanChecked,
     ReducerFailed,
     Signal,
     TimerFired,
 )
 from longtake.memory.store_commit import commit_decisions
 from longtake.memory.store_session import DECISIONS_COMMIT, MemoryDatabase, Session
-from longtake.memory.tables import EffectRow, SignalRow, StoredRun
-from longtake.store import CommitResult, Fact, FactBatch, LoadedEvent, LoadedRun, RunCommit
-
-
-class _PlanCheck(msgspec.Struct, frozen=True):
-    application: str
-    drift: tuple[str, str] | None
-
-
-_plan_check = msgspec.json.Decoder(_PlanCheck)
+from longtake.memory.tables import EffectRow, StoredRun
+from longtake.store import CommitResult, Fact, FactBatch, LoadedEvent, LoadedRun, RunCommit, read_signal
 
 
 class MemoryDecisionStore:
@@ -213,13 +204,9 @@ def _run_facts(session: Session, runs: Sequence[uuid.UUID]) -> Iterator[Fact]:
         run = tables.runs.get(run_id)
         for id_ in tables.open_signals.get(run_id, ()):
             if run is not None:
-                signal = _of_signal(tables.signals[id_])
+                row = tables.signals[id_]
+                signal = read_signal(row.kind, id_, row.payload)
                 yield _fact(session, run, signal, f"signal:{id_}", traceparent=_trace(session, run))
-
-
-def _of_signal(row: SignalRow) -> Signal:
-    check = _plan_check.decode(row.payload)
-    return PlanChecked(signal_id=row.id, application=check.application, drift=check.drift)
 
 
 def _trace(session: Session, run: StoredRun) -> str | None:

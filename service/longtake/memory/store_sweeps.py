@@ -370,5 +370,8 @@ def _due_times(session: Session, grace_seconds: float) -> Iterator[datetime]:
     yield from (timer.due_at for timer in tables.timers.values())
     for ids in tables.open_inbox.values():
         yield from (tables.inbox[id_].received_at + grace for id_ in ids)
-    for ids in tables.open_signals.values():
-        yield from (tables.signals[id_].created_at + grace for id_ in ids)
+    for run_id, ids in tables.open_signals.items():
+        run = tables.runs.get(run_id)
+        if run is not None and not run.poisoned:
+            yield from (tables.signals[id_].created_at for id_ in ids)
+    yield from (errand.created_at for errand in tables.errands.values() if errand.settled_at is None)

@@ -14,6 +14,7 @@ from longtake.memory.tables import (
     CommandRow,
     DeadLetterRow,
     EffectRow,
+    ErrandRow,
     EventRow,
     HoldRow,
     InboxRow,
@@ -21,6 +22,7 @@ from longtake.memory.tables import (
     LateReceiptRow,
     LedgerRow,
     PlanRow,
+    QueuedRun,
     SignalRow,
     StepRow,
     StoredRun,
@@ -46,6 +48,7 @@ Open = dict[uuid.UUID, dict[uuid.UUID, None]]
 TABLES = (
     "store", "commands", "plans", "runs", "steps", "scopes", "effects", "claims", "late_receipts", "timers", "signals",
     "inbox", "artifacts", "ledger", "accounts", "holds", "incarnations", "transport_identity",
+    "errands", "scope_queue",
 )  # fmt: skip
 """Tables that are looked up by key; events and dead letters are lists."""
 
@@ -72,6 +75,8 @@ class Tables:
         self.holds: dict[uuid.UUID, HoldRow] = {}
         self.incarnations: dict[uuid.UUID, IncarnationRow] = {}
         self.transport_identity: dict[str, str] = {}
+        self.errands: dict[uuid.UUID, ErrandRow] = {}
+        self.scope_queue: dict[uuid.UUID, QueuedRun] = {}
         self.events: dict[uuid.UUID, list[EventRow]] = {}
         self.dead_letters: list[DeadLetterRow] = []
         # Partial indexes: what is open, by run.
@@ -258,6 +263,8 @@ class View:
         self.holds = Part(tables.holds, touched)
         self.incarnations = Part(tables.incarnations, touched)
         self.transport_identity = Part(tables.transport_identity, touched)
+        self.errands = Part(tables.errands, touched)
+        self.scope_queue = Part(tables.scope_queue, touched)
         self.events: list[EventRow] = []
         """Events that this view has inserted."""
         self.dead_letters: list[DeadLetterRow] = []

@@ -195,6 +195,32 @@ class SignalRow(msgspec.Struct, kw_only=True):
     reason: str | None = None
 
 
+class ErrandRow(msgspec.Struct, kw_only=True):
+    """What a decision asks of admission."""
+
+    id: uuid.UUID
+    tenant: str
+    run_id: uuid.UUID
+    kind: str
+    payload: bytes
+    traceparent: str | None
+    created_at: datetime
+    settled_at: datetime | None = None
+    reason: str | None = None
+
+
+class QueuedRun(msgspec.Struct, kw_only=True):
+    """An accepted run that waits for scopes, for other runs, or for its time."""
+
+    tenant: str
+    project: str
+    scopes: tuple[str, ...]
+    place: int
+    waits_for: tuple[uuid.UUID, ...] = ()
+    supersedes: bool = False
+    start_at: datetime | None = None
+
+
 class InboxRow(msgspec.Struct, kw_only=True):
     """An authentic callback."""
 
@@ -290,7 +316,7 @@ class DeadLetterRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 __all__ = [
-    "NEVER", "AccountRow", "ArtifactRow", "ClaimRow", "CommandRow", "DeadLetterRow", "EffectRow", "EventRow", "HoldRow",
-    "InboxRow", "IncarnationRow", "LateReceiptRow", "LedgerRow", "PlanRow", "SignalRow", "StepRow", "StoreRow",
-    "StoredRun", "TimerRow",
+    "NEVER", "AccountRow", "ArtifactRow", "ClaimRow", "CommandRow", "DeadLetterRow", "EffectRow", "ErrandRow",
+    "EventRow", "HoldRow", "InboxRow", "IncarnationRow", "LateReceiptRow", "LedgerRow", "PlanRow", "QueuedRun", "SignalRow",
+    "StepRow", "StoreRow", "StoredRun", "TimerRow",
 ]  # fmt: skip
