@@ -213,11 +213,12 @@ def _print(review: _Review) -> None:
             print_table(
                 ("  where", "was", "is"), ((f"  {w}", b, a) for w, b, a in changes_rows(comparison.changes))
             )
-    parts = [f"{len(review.blocking)} would block", f"{review.same} go on"]
+    parts = [f"{len(review.blocking)} would block", f"{review.same} would go on"]
     if review.unclaimed:
         parts.append(f"{review.unclaimed} are of workflows that this code does not have")
     ended = f" ({review.ended} captured runs had ended)" if review.ended else ""
-    print_line(f"{review.active} active runs: {', '.join(parts)}{ended}")
+    runs = "run" if review.active == 1 else "runs"
+    print_line(f"{review.active} active {runs}: {', '.join(parts)}{ended}")
 
 
 def _document(review: _Review, application: str) -> dict[str, Any]:
