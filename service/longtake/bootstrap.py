@@ -30,6 +30,8 @@ from longtake.engine.pace import Pace
 from longtake.engine.plan_check import PlanCheck
 from longtake.engine.presence import Presence
 from longtake.engine.relay import Relay
+from longtake.engine.scheduler import Scheduler
+from longtake.engine.schedules import Schedules
 from longtake.engine.streams import StreamGuard
 from longtake.engine.sweeper import Sweeper
 from longtake.errors import ConfigurationError
@@ -49,6 +51,7 @@ from longtake.postgres.migrator import MigrationReport, migrate
 from longtake.postgres.plan_checks import PostgresPlanCheckStore
 from longtake.postgres.pool import open_pool
 from longtake.postgres.reads import PostgresReads
+from longtake.postgres.schedules import PostgresScheduleStore
 from longtake.postgres.sweeps import PostgresSweepStore, read_identity
 from longtake.settings import ROLES, Settings
 from longtake.storage.objects import Objects
@@ -239,6 +242,10 @@ class Runtime:
             checks = PostgresPlanCheckStore(control)
             await checks.deploy(self.app.application)
             self._services.append(PlanCheck(checks, self.app, self.hints, self.doorbell))
+            if "api" in self.roles:
+                schedules = PostgresScheduleStore(control)
+                self.schedules = Schedules(schedules, self.doorbell)
+                self._services.append(Scheduler(schedules, self.admission, self.doorbell, pace=pace))
             self._services += self.app.services
         if self.api_server is not None:
             # Last to begin and first to end: whoever is answered finds all the rest at work.

@@ -146,3 +146,8 @@ class NatsDoorbell:
                     await connection.client.publish(SUBJECT + name, f"{self._me}|{due}".encode())
                 except (TransportUnavailable, NatsError, OSError):
                     log.debug("doorbell.lost", doorbell=name)
+
+
+async def ring_once(connection: Connection, name: str) -> None:
+    """Ring from a process that ends now and waits for nothing. Raises TransportUnavailable."""
+    await connection.client.publish(SUBJECT + name, b"once|")
