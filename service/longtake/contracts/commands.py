@@ -9,14 +9,12 @@ from typing import Any, Literal
 import msgspec
 
 from longtake.contracts.codec import canonical
+from longtake.contracts.command_table import CommandKind
 from longtake.contracts.problems import Problem
 from longtake.contracts.summary import Summary
 
 COMMAND_BYTES_MAX = 256 * 1024
 """Limit of one encoded command (reliability.md 5.2)."""
-
-CommandKind = Literal["generation", "cancel", "retry"]
-"""Kinds that are accepted now. The closed set of the design (design.md 5) widens with the workflow language."""
 
 CommandStatus = Literal[
     "accepted", "attached", "scheduled", "running", "applied", "completed", "failed", "cancelled", "superseded",
@@ -39,15 +37,15 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     conversation: str | None = None
     text: str | None = None
     targets: tuple[str, ...] = ()
-    """What the command is about; for cancel and retry one run id."""
+    """What the command is about: one run id, for the kinds that need a run."""
     payload: dict[str, Any] = {}
-    """generation: {workflow: "name@version", input, policy?}; cancel: {reason?}; retry: {step?}."""
+    """By kind; contracts/command_table.py has the shapes."""
     attachments: tuple[Attachment, ...] = ()
 
     client_command_id: str | None = None
     """Idempotency key. Over HTTP the Idempotency-Key header may carry it instead; both must agree."""
     expected_revision: int | None = None
-    """Revision the client saw (P3); needed by cancel and retry, absent for generation."""
+    """Revision the client saw (P3), for the kinds that act on a run that may move."""
 
     def intent_hash(self) -> str:
         """SHA-256 over exactly kind, project, conversation, text, targets, payload, attachments (G17)."""

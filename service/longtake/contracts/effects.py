@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-EffectKind = Literal["execute", "poll", "reconcile", "cancel"]
+EffectKind = Literal["execute", "poll", "reconcile", "cancel", "compensate"]
 
 Disposition = Literal["applied", "ignored", "expired", "unknown", "cancelled"]
 """How an effect ended: its receipt applied or ignored, its lease or deadline gone, its truth open, or withdrawn."""

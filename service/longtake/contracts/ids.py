@@ -65,6 +65,16 @@ def event_id_for(run_id: uuid.UUID, *, seq: int, store_epoch: int) -> uuid.UUID:
     return uuid.UUID(bytes=_digest("event", store_epoch, run_id, seq)[:16])
 
 
+def signal_id_for(sender: uuid.UUID, *, kind: str, about: str) -> uuid.UUID:
+    """Derive the id of a durable signal from who sends it and what it is about (P5)."""
+    return uuid.UUID(bytes=_digest("signal", sender, kind, about)[:16])
+
+
+def child_command_id_for(run_id: uuid.UUID, *, step: str, attempt: int) -> str:
+    """The client command id under which a step's child run is admitted; its run id follows from it (P2)."""
+    return "child-" + _digest("child", run_id, step, attempt)[:16].hex()
+
+
 def artifact_id_for(run_id: uuid.UUID, *, step: str, name: str) -> uuid.UUID:
     """Derive the id under which a step's published artifact is served (H88)."""
     return uuid.UUID(bytes=_digest("artifact", run_id, step, name)[:16])

@@ -12,8 +12,11 @@ OUTCOME_BYTES_MAX = 64 * 1024
 
 ErrorClass = Literal[
     "throttled", "overloaded", "transient", "timeout", "invalid_input", "moderation_input", "moderation_output",
-    "quota_exhausted", "auth", "not_found", "cancelled", "bad_output", "provider_bug", "unknown",
+    "quota_exhausted", "auth", "not_found", "cancelled", "bad_output", "provider_bug", "dependency", "unknown",
 ]  # fmt: skip
+
+Origin = Literal["infrastructure", "provider", "content", "request"]
+"""Where a failure comes from, so that lost execution and bad content can be told apart (G08)."""
 
 RETRYABLE: frozenset[str] = frozenset(
     {"throttled", "overloaded", "transient", "timeout", "bad_output", "provider_bug"}
@@ -45,6 +48,8 @@ class Succeeded(_Outcome, frozen=True, kw_only=True, tag="succeeded"):
     external_ref: str | None = None
     adopted: bool = False
     """Found by a look-up rather than answered to our own call."""
+    fragment: tuple[dict[str, Any], ...] | None = None
+    """Of an `expand` step: the steps that its builder made of the result, as JSON (P15)."""
 
 
 class Submitted(_Outcome, frozen=True, kw_only=True, tag="submitted"):
@@ -69,7 +74,7 @@ class Failed(_Outcome, frozen=True, kw_only=True, tag="failed"):
 
     error_class: ErrorClass
     message: str
-    origin: Literal["infrastructure", "provider", "content", "request"] = "provider"
+    origin: Origin = "provider"
     retry_after_seconds: int | None = None
     adopted: bool = False
     """Of a look-up: the request was found, and it had failed. Otherwise a failed look-up has found out nothing."""

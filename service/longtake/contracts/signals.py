@@ -2,12 +2,12 @@
 
 import uuid
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from longtake.contracts.effects import EffectKind
-from longtake.contracts.outcomes import Outcome
+from longtake.contracts.outcomes import Origin, Outcome
 
 
 class OutcomeReported(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +56,9 @@ class DeadlinePassed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimerFired(msgspec.Struct, frozen=True, kw_only=True):
-    """A timer row of the run is due."""
+    """A timer row of the run is due: run_deadline, blocked_deadline, settlement, start_at, losers, or `step:{key}` of a gate."""
 
-    key: Literal["run_deadline", "blocked_deadline", "settlement"]
+    key: str
 
 
 class CancelRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +81,104 @@ class RetryRun(msgspec.Struct, frozen=True, kw_only=True):
     """The person accepts that a call whose truth is open may be paid twice."""
 
 
+class PauseRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A pause command (P19)."""
+
+    command_id: str
+    actor: str
+    expected_revision: int
+
+
+class ResumeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A resume command."""
+
+    command_id: str
+    actor: str
+    expected_revision: int
+
+
+class ProvideInput(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer to a blocker of one step: what a gate asked for, or a larger cap (H64 to H66)."""
+
+    command_id: str
+    actor: str
+    expected_revision: int
+    step: str
+    answer: dict[str, Any] | None = None
+    cap: int | None = None
+    """With a spend_cap blocker: the new cap in credits. Admission has raised the hold before (P8)."""
+
+
+class SendEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A named event for a `wait` step; kept when it is early (W08)."""
+
+    command_id: str
+    actor: str
+    expected_revision: int
+    name: str
+    payload: dict[str, Any] = {}
+
+
+class SupersedeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A successor takes the run's place. From a steer command, or, with `signal_id`, from the admission of the successor."""
+
+    by_run: uuid.UUID
+    command_id: str
+    actor: str
+    expected_revision: int | None = None
+    signal_id: uuid.UUID | None = None
+
+
+class BeginRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A queued run may begin: admission has given it its scopes under the project lock (P5)."""
+
+    signal_id: uuid.UUID | None = None
+
+
+class ChildEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that was the work of a step has ended (P5)."""
+
+    signal_id: uuid.UUID
+    step: str
+    attempt: int
+    child: uuid.UUID
+    outcome: Literal["completed", "failed", "cancelled", "superseded"]
+    result: dict[str, Any] = {}
+    """Of a completed child: what its delivering step gave, `{"result": ..., "artifacts": {...}}`."""
+    message: str = ""
+    origin: Origin = "request"
+    """Of any other: where its failure comes from (G08)."""
+
+
+class ChildRefused(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that was to be the work of a step was not admitted: bad input, no funds, a scope held by others."""
+
+    signal_id: uuid.UUID
+    step: str
+    attempt: int
+    child: uuid.UUID
+    problem: str
+    message: str
+
+
+class ParentClosed(msgspec.Struct, frozen=True, kw_only=True):
+    """The parent of this run ends before it; by policy the child is cancelled (P5)."""
+
+    signal_id: uuid.UUID
+    parent: uuid.UUID
+    outcome: str
+
+
+class WorkStalled(msgspec.Struct, frozen=True, kw_only=True):
+    """Nobody has taken an effect for longer than the stall window, or somebody has after all (G42, P12)."""
+
+    signal_id: uuid.UUID
+    step: str
+    attempt: int
+    waits_for: str
+    """What is missing, such as a worker with that activity; empty: the effect was taken."""
+
+
 class PlanChecked(msgspec.Struct, frozen=True, kw_only=True):
     """The deployed code rebuilt the run's plan (P15)."""
 
@@ -88,6 +186,8 @@ class PlanChecked(msgspec.Struct, frozen=True, kw_only=True):
     application: str
     drift: tuple[str, str] | None
     """(field that changed, price effect in words), or None when the plan is the same or no longer claimed."""
+    accepted: str | None = None
+    """Who lets the run go on although the plan is another, and why; `drift` is None then."""
 
 
 class ReducerFailed(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +205,33 @@ Signal = (
     | TimerFired
     | CancelRun
     | RetryRun
+    | PauseRun
+    | ResumeRun
+    | ProvideInput
+    | SendEvent
+    | SupersedeRun
+    | BeginRun
+    | ChildEnded
+    | ChildRefused
+    | ParentClosed
+    | WorkStalled
     | PlanChecked
     | ReducerFailed
 )
+
+OutgoingKind = Literal["start_child", "child_ended", "parent_closed", "supersede", "scopes_freed", "start_due"]
+
+
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+    """A durable fact for another run, or for admission, written by the decision that caused it (P5).
+
+    `start_child`: admission starts `run_id` from the payload {tenant, actor, project, workflow, input, policy, account,
+    parent}. `child_ended`, `parent_closed`, `supersede`: facts for `run_id`. `scopes_freed`, `start_due`: admission looks
+    whether queued runs of the project may begin; `run_id` is the run that says so.
+    """
+
+    id: uuid.UUID
+    """Derived from the sender, so that a repeated decision writes the same row."""
+    run_id: uuid.UUID
+    kind: OutgoingKind
+    payload: dict[str, Any] = {}

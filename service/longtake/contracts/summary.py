@@ -13,7 +13,11 @@ RunStatus = Literal[
 ]  # fmt: skip
 TERMINAL: frozenset[str] = frozenset({"completed", "failed", "cancelled", "superseded"})
 
-Action = Literal["cancel_generation", "retry_generation"]
+Action = Literal[
+    "cancel_generation", "retry_generation", "provide_generation_input", "pause_generation", "resume_generation",
+    "send_generation_event", "steer_generation", "fork_generation", "follow_up_generation",
+]  # fmt: skip
+"""What a run may offer; contracts/command_table.py says which command each stands for."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +40,8 @@ class Blocker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a run waits for a person or an operator (H65)."""
 
     type: str
-    """provider_outcome_unknown, retries_exhausted, plan_drift, reducer_error, history_unreadable."""
+    """Waits for a decision: provider_outcome_unknown, retries_exhausted, wait_overdue, child_not_completed, dependency_failed,
+    no_worker, plan_drift, reducer_error, history_unreadable. Waits for input: input_required, spend_cap."""
     step: str | None = None
     attempt: int | None = None
     details: dict[str, str] = {}

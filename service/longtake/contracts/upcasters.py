@@ -14,7 +14,22 @@ from longtake.errors import UnreadableHistory
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
-UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+
+
+def _money_in_one_place(data: dict[str, Any]) -> dict[str, Any]:
+    """run_accepted 1 -> 2: what was frozen of the money stands under `money`; version 1 held the whole cap."""
+    rest = dict(data)
+    money = {
+        "account": rest.pop("account"),
+        "billing": rest.pop("billing", "prepaid"),
+        "quoted": rest.pop("quoted"),
+        "cap": rest.pop("cap"),
+        "price_list": rest.pop("price_list"),
+    }
+    return {**rest, "money": {**money, "held": money["cap"]}}
+
+
+UPCASTERS: dict[tuple[str, int], Upcaster] = {("run_accepted", 1): _money_in_one_place}
 """(type, version) -> function that turns stored data of that version into data of the next."""
 
 _types = {event.TYPE: event for event in EVENT_TYPES}

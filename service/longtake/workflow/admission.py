@@ -3,14 +3,17 @@
 Leaves to others: whether the command may be admitted at all (engine), the validity of the plan (validation.py).
 """
 
+import uuid
 from datetime import datetime
 
 import msgspec
 
-from longtake.contracts.events import Charged, RunAccepted
+from longtake.contracts.events import Money, Parent, RunAccepted, RunQueued
 from longtake.workflow import money
+from longtake.workflow.charging import charge_at_beginning
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
+from longtake.workflow.forking import Fork, take_over
 from longtake.workflow.run_state import RunState
 from longtake.workflow.scheduling import advance
 
@@ -28,32 +31,61 @@ class AcceptedFacts(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str
     application: str
     price_list: str
+    kind: str = "generation"
+    cap: int | None = None
+    """What the client approved; None: what the plan says."""
+    parent: Parent | None = None
+    supersedes: tuple[uuid.UUID, ...] = ()
+    follows: uuid.UUID | None = None
+    forked_from: uuid.UUID | None = None
+    forked_step: str | None = None
+    queued: RunQueued | None = None
+    """Set when the run may not begin yet: its time has not come, or others hold its scopes."""
+    fork: Fork | None = None
+    """What is taken over of the run that this one is forked from."""
 
 
 def open_run(state: RunState, facts: AcceptedFacts, now: datetime) -> Decision:
-    """Accept the run, take the whole price, and hand out what waits for nothing."""
+    """Accept the run, take what it costs from the start, and hand out what waits for nothing."""
     if state.revision != 0:
         raise money.InvariantBroken(f"run {state.run_id} is already open, at revision {state.revision}")
     draft = Draft(state, now)
-    quoted = state.plan.quoted
+    plan, fork = state.plan.plan, facts.fork
+    quoted = state.plan.quoted if fork is None else fork.quoted
+    cap = facts.cap if facts.cap is not None else plan.cap if fork is None else fork.extra
+    held = quoted if plan.hold == "quote" else cap
     draft.record(
         RunAccepted(
+            kind=facts.kind,
             workflow=facts.workflow,
             workflow_version=facts.workflow_version,
             project=facts.project,
             actor=facts.actor,
-            account=facts.account,
             command_id=facts.command_id,
             conversation=facts.conversation,
             plan_fingerprint=facts.fingerprint,
             application=facts.application,
-            quoted=quoted,
-            cap=state.plan.plan.cap,
-            price_list=facts.price_list,
-            scopes=state.plan.plan.scopes,
+            money=Money(
+                account=facts.account,
+                billing=plan.billing,
+                quoted=quoted,
+                cap=cap,
+                held=held,
+                price_list=facts.price_list,
+            ),
+            scopes=plan.scopes,
+            parent=facts.parent,
+            supersedes=facts.supersedes,
+            follows=facts.follows,
+            forked_from=facts.forked_from,
+            forked_step=facts.forked_step,
         )
     )
-    if quoted > 0:
-        draft.record(Charged(key=money.charge_key(state), amount=quoted))
+    if facts.queued is not None:
+        draft.record(facts.queued)
+    if fork is not None:
+        take_over(draft, fork)
+    if state.queued is None:
+        charge_at_beginning(draft)
     advance(draft)
-    return draft.decision(command_status="running")
+    return draft.decision(command_status="running" if state.queued is None else "scheduled")

@@ -9,7 +9,6 @@ from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
 from longtake.workflow.outcomes import is_truth_open
 from longtake.workflow.reconciling import look
-from longtake.workflow.run_state import STEP_ENDED
 
 
 def on_callback(draft: Draft, signal: CallbackArrived) -> Decision:
@@ -20,10 +19,12 @@ def on_callback(draft: Draft, signal: CallbackArrived) -> Decision:
         return draft.ignored("unknown_step")
     if state.terminal or state.ending is not None:
         return draft.ignored("run_ended" if state.terminal else "run_ending")
+    if step.abandoned:
+        return draft.ignored("step_abandoned")
     if signal.attempt != step.attempt:
         return draft.ignored("late_attempt" if signal.attempt < step.attempt else "unknown_attempt")
     truth_open = is_truth_open(state, signal.step, step)
-    if step.status in STEP_ENDED or not (step.effect is not None or truth_open):
+    if step.ended or not (step.effect is not None or truth_open):
         return draft.ignored("attempt_closed")
     effect = state.open.get(step.effect) if step.effect is not None else None
     if effect is not None and effect.kind in ("poll", "reconcile"):

@@ -1,18 +1,24 @@
-"""People and operators: cancel, retry, the plan check after a deploy, and a reducer that raised (P3, P10, P15).
+"""People and operators: cancel, retry, a successor, the plan check after a deploy, a reducer that raised (P3, P10, P15).
 
 Leaves to others: whether an action is offered (actions.py), how an ending run settles (ending.py).
 """
 
 from datetime import timedelta
 
-from longtake.contracts.events import CancelRequested, RetryRequested, RunBlocked, RunUnblocked
-from longtake.contracts.signals import CancelRun, PlanChecked, ReducerFailed, RetryRun
-from longtake.workflow.actions import CURABLE, refusal
+from longtake.contracts.events import (
+    CancelRequested,
+    RetryRequested,
+    RunBlocked,
+    RunUnblocked,
+    SupersedeRequested,
+)
+from longtake.contracts.signals import CancelRun, PlanChecked, ReducerFailed, RetryRun, SupersedeRun
+from longtake.workflow.actions import CURABLE, refusal, retriable_steps
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
 from longtake.workflow.ending import settle_when_known
 from longtake.workflow.reconciling import BLOCKER
-from longtake.workflow.run_state import RUN_BLOCKER
+from longtake.workflow.run_state import RUN_BLOCKER, RunState
 from longtake.workflow.scheduling import advance
 from longtake.workflow.state import SETTLE_SECONDS_MAX
 
@@ -41,16 +47,11 @@ def on_cancel(draft: Draft, signal: CancelRun) -> Decision:
 def on_retry(draft: Draft, signal: RetryRun) -> Decision:
     """Go on with what is blocked: look again where the truth is open, else the next attempt."""
     state = draft.state
-    problem = refusal(state, "retry_generation", expected_revision=signal.expected_revision, step=signal.step)
+    problem = refusal(state, "retry_generation", expected_revision=signal.expected_revision, target=signal.step)
     if problem is not None:
         return draft.refused(problem)
-    blocked = sorted(
-        (key for key in state.blockers if key[0] != RUN_BLOCKER), key=state.plan.position.__getitem__
-    )
-    steps = tuple(blocked if signal.step is None else [signal.step])
-    look_again = tuple(
-        key for key in steps if state.blockers[key].type == BLOCKER and not signal.accept_double_cost
-    )
+    steps = tuple(retriable_steps(state) if signal.step is None else [signal.step])
+    look_again = tuple(key for key in steps if is_truth_open(state, key) and not signal.accept_double_cost)
     if RUN_BLOCKER + CURABLE in state.blockers:
         draft.record(
             RunUnblocked(blocker=CURABLE, reason=f"command {signal.command_id} of {signal.actor}: try again")
@@ -62,6 +63,31 @@ def on_retry(draft: Draft, signal: RetryRun) -> Decision:
             )
         )
     advance(draft)
+    return draft.decision()
+
+
+def on_supersede(draft: Draft, signal: SupersedeRun) -> Decision:
+    """Give way to a successor: settle like a cancelled run, and end as superseded.
+
+    From a steer command it may be refused. From the admission of the successor it is a fact, without a revision: a run
+    that ends anyhow ignores it, and its end is all that the successor waits for.
+    """
+    state = draft.state
+    if signal.expected_revision is not None:
+        problem = refusal(state, "steer_generation", expected_revision=signal.expected_revision)
+        if problem is not None:
+            return draft.refused(problem)
+    elif state.terminal or state.ending is not None:
+        return draft.ignored("run_ended" if state.terminal else "run_ending")
+    draft.record(
+        SupersedeRequested(
+            by_run=signal.by_run,
+            command_id=signal.command_id,
+            actor=signal.actor,
+            settle_until=draft.now + timedelta(seconds=SETTLE_SECONDS_MAX),
+        )
+    )
+    settle_when_known(draft)
     return draft.decision()
 
 
@@ -84,6 +110,12 @@ def on_plan_checked(draft: Draft, signal: PlanChecked) -> Decision:
         return draft.ignored("already_known")
     draft.record(RunBlocked(blocker=DRIFT, details=details))
     return draft.decision()
+
+
+def is_truth_open(state: RunState, key: str) -> bool:
+    """Whether a retry of the step asks its provider once more before anything is paid again."""
+    blocker = state.blockers.get(key)
+    return blocker is not None and blocker.type == BLOCKER
 
 
 def on_reducer_failed(draft: Draft, signal: ReducerFailed) -> Decision:

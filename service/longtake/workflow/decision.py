@@ -11,6 +11,7 @@ from longtake.contracts.effects import EffectClosing, EffectIntent
 from longtake.contracts.events import Event
 from longtake.contracts.outcomes import Artifact
 from longtake.contracts.problems import Problem
+from longtake.contracts.signals import Outgoing
 
 CREDITS_ESCROW = "system:escrow"
 """Ledger account that prepaid credits wait on until the run is settled."""
@@ -31,7 +32,8 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
 class TimerIntent(msgspec.Struct, frozen=True, kw_only=True):
     """A timer row to arm; a later intent of the same key replaces it."""
 
-    key: Literal["run_deadline", "blocked_deadline", "settlement"]
+    key: str
+    """run_deadline, blocked_deadline, settlement, start_at, losers, or `step:{key}` of a gate."""
     due_at: datetime
 
 
@@ -63,6 +65,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     timers: tuple[TimerIntent, ...] = ()
     timers_cancelled: tuple[str, ...] = ()
     artifacts: tuple[PublishedArtifact, ...] = ()
+    outgoing: tuple[Outgoing, ...] = ()
+    """Facts for other runs, or for admission (P5)."""
+    raise_hold_by: int = 0
+    """Credits that this decision adds to the run's hold; only admission asks for it (P8)."""
     scopes_released: bool = False
     hold_released: bool = False
     touched: tuple[str, ...] = ()

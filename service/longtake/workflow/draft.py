@@ -12,19 +12,12 @@ from typing import Any
 from longtake.contracts.codec import canonical
 from longtake.contracts.commands import CommandStatus
 from longtake.contracts.effects import Disposition, EffectClosing, EffectIntent
-from longtake.contracts.events import (
-    CallbackReceived,
-    Event,
-    LateOutcome,
-    RetryRequested,
-    RunAccepted,
-    StepsCancelled,
-    StepsScheduled,
-    StepSucceeded,
-)
+from longtake.contracts.events import Event, StepsReused, StepSucceeded
 from longtake.contracts.problems import Problem
+from longtake.contracts.signals import Outgoing
 from longtake.workflow import money
 from longtake.workflow.decision import Decision, Ignored, PublishedArtifact, TimerIntent
+from longtake.workflow.families import relatives
 from longtake.workflow.refs import Reference, resolve_references
 from longtake.workflow.state import OpenEffect, RunState, evolve
 
@@ -43,9 +36,15 @@ class Draft:
         self._closings: dict[uuid.UUID, EffectClosing] = {}
         self._expedited: dict[uuid.UUID, None] = {}
         self._touched: dict[str, None] = {}
+        self._timers_changed: dict[str, datetime | None] = {}
+        self._withdrawn: dict[uuid.UUID, None] = {}
+        self._outgoing: list[Outgoing] = []
+        self._raise_hold_by = 0
         self._inputs: dict[int, bytes] = {}
         self._before = frozenset(state.open)
         self._blocked_until = state.blocked_until
+        self._deadline_at = state.deadline_at if state.revision else None
+        self._losers_until = state.losers_until
         self._ending = state.ending is not None
         self._ended = state.terminal
 
@@ -53,8 +52,9 @@ class Draft:
         """Let an event happen."""
         evolve(self.state, event, at=self.now)
         self._events.append(event)
-        for key in self._touches(event):
-            self._touched[key] = None
+        for index in self.state.changed:
+            self._touched[self.state.plan.steps[index].key] = None
+        self._timers_changed.update(self.state.timer_changes)
 
     def close(self, effect_id: uuid.UUID, disposition: Disposition, *, expect_receipt: bool) -> None:
         """Say how an effect ended. Effects that merely stop being open are closed as cancelled."""
@@ -66,6 +66,18 @@ class Draft:
         """Make an open effect due now."""
         if effect_id is not None:
             self._expedited[effect_id] = None
+
+    def withdraw(self, effect_id: uuid.UUID) -> None:
+        """Take back an open execute effect if nobody has claimed it; it is answered by Cancelled(stopped) then."""
+        self._withdrawn[effect_id] = None
+
+    def send(self, fact: Outgoing) -> None:
+        """Tell another run, or admission (P5)."""
+        self._outgoing.append(fact)
+
+    def raise_hold(self, by: int) -> None:
+        """Say how much more the account has promised; admission has asked it before (P8)."""
+        self._raise_hold_by += by
 
     def input_of(self, position: int) -> bytes:
         """Canonical JSON of a step's input, its references resolved."""
@@ -108,7 +120,8 @@ class Draft:
                 sorted(
                     effect_id
                     for effect_id, item in state.open.items()
-                    if begins_ending and item.kind == "execute" and effect_id in self._before
+                    if item.kind == "execute"
+                    and (effect_id in self._withdrawn or (begins_ending and effect_id in self._before))
                 )
             ),
             expedited=tuple(effect_id for effect_id in self._expedited if effect_id in state.open),
@@ -120,7 +133,16 @@ class Draft:
                 for event in self._events
                 if isinstance(event, StepSucceeded)
                 for artifact in event.artifacts
+            )
+            + tuple(
+                PublishedArtifact(step=item.step, attempt=0, artifact=artifact)
+                for event in self._events
+                if isinstance(event, StepsReused)
+                for item in event.steps
+                for artifact in item.artifacts
             ),
+            outgoing=(*self._outgoing, *relatives(state, begins_ending=begins_ending, ends=ends)),
+            raise_hold_by=self._raise_hold_by,
             scopes_released=begins_ending or (ends and not self._ending),
             hold_released=ends,
             touched=tuple(self._touched),
@@ -131,15 +153,22 @@ class Draft:
         plan, results = self.state.plan, self.state.results
 
         def look_up(reference: Reference) -> Any:
+            # A step that a join or an option let pass without success has nothing to refer to.
             if reference.group is not None:
-                return [results[index][reference.pointer] for index in plan.groups[reference.group]]
-            return results[plan.position[str(reference.step)]][reference.pointer]
+                members = plan.groups[reference.group]
+                return [
+                    results[index][reference.pointer]
+                    for index in members
+                    if reference.pointer in results.get(index, {})
+                ]
+            return results.get(plan.position[str(reference.step)], {}).get(reference.pointer)
 
         return resolve_references(plan.steps[position].input, look_up)
 
     def _intent(self, effect_id: uuid.UUID, effect: OpenEffect) -> EffectIntent:
         step, plan = self.state.steps[effect.step], self.state.plan.steps[effect.step]
         due_at, deadline = effect.due_at, None
+        activity, pool = plan.activity, plan.pool
         match effect.kind:
             case "execute":
                 content = self.input_of(effect.step)
@@ -154,15 +183,22 @@ class Draft:
                 deadline = due_at + timedelta(seconds=LOOK_UP_SECONDS_MAX)
             case "cancel":
                 content = canonical({"external_ref": step.external_ref})
-                deadline = None if self.state.ending is None else self.state.ending.settle_until
+                ending = self.state.ending
+                deadline = self.state.losers_until if ending is None else ending.settle_until
+            case "compensate":
+                content = canonical({"step": plan.key, "attempt": step.attempt, **self.state.made[effect.step]})
+                activity, pool = str(plan.compensate), plan.compensate_pool
+                deadline = due_at + timedelta(seconds=plan.timeout_seconds or LOOK_UP_SECONDS_MAX)
+        if effect.kind in ("execute", "poll") and step.deadline_at is not None:
+            deadline = step.deadline_at if deadline is None else min(deadline, step.deadline_at)
         return EffectIntent(
             id=effect_id,
             step=plan.key,
             attempt=effect.attempt,
             kind=effect.kind,
             ordinal=effect.ordinal,
-            activity=plan.activity,
-            pool=plan.pool,
+            activity=activity,
+            pool=pool,
             input=content,
             not_before=due_at if due_at > self.now else None,
             deadline=deadline,
@@ -170,9 +206,16 @@ class Draft:
         )
 
     def _timers(self, *, begins_ending: bool, ends: bool) -> tuple[TimerIntent, ...]:
-        state, timers = self.state, []
-        if self._events and isinstance(self._events[0], RunAccepted) and state.deadline_at is not None:
+        state = self.state
+        timers = [
+            TimerIntent(key=key, due_at=due_at)
+            for key, due_at in self._timers_changed.items()
+            if due_at is not None
+        ]
+        if state.deadline_at is not None and state.deadline_at != self._deadline_at and not ends:
             timers.append(TimerIntent(key="run_deadline", due_at=state.deadline_at))
+        if state.losers_until is not None and state.losers_until != self._losers_until:
+            timers.append(TimerIntent(key="losers", due_at=state.losers_until))
         if state.blocked_until is not None and state.blocked_until != self._blocked_until:
             timers.append(TimerIntent(key="blocked_deadline", due_at=state.blocked_until))
         if begins_ending and not ends and state.ending is not None:
@@ -180,37 +223,14 @@ class Draft:
         return tuple(timers)
 
     def _timers_cancelled(self, *, ends: bool) -> tuple[str, ...]:
-        state, cancelled = self.state, []
+        state = self.state
+        cancelled = [key for key, due_at in self._timers_changed.items() if due_at is None]
         if ends and state.deadline_at is not None:
             cancelled.append("run_deadline")
+        if self._losers_until is not None and state.losers_until is None:
+            cancelled.append("losers")
         if self._blocked_until is not None and state.blocked_until is None:
             cancelled.append("blocked_deadline")
         if ends and self._ending:
             cancelled.append("settlement")
         return tuple(cancelled)
-
-    def _touches(self, event: Event) -> list[str]:
-        """Keys of steps whose row the event changes."""
-        match event:
-            case RunAccepted():
-                return list(self.state.plan.position)
-            case StepsScheduled():
-                return [item.step for item in event.steps]
-            case StepsCancelled() | RetryRequested():
-                return list(event.steps)
-            case StepSucceeded():
-                return [event.step, *self._freed(event.step)]
-            case CallbackReceived() | LateOutcome():
-                return [event.step]
-            case _:
-                key = getattr(event, "step", None)
-                return [] if key is None else [str(key)]
-
-    def _freed(self, key: str) -> list[str]:
-        plan, state = self.state.plan, self.state
-        position = plan.position[key]
-        freed = list(plan.dependents[position])
-        group = plan.steps[position].group
-        if group is not None and state.group_unmet[group] == 0:
-            freed.extend(plan.group_dependents[group])
-        return [plan.steps[index].key for index in freed if state.steps[index].status == "ready"]

@@ -4,7 +4,14 @@ Leaves to others: what begins an ending (controlling.py, settling.py, timers.py)
 """
 
 from longtake.contracts.effects import EffectKind
-from longtake.contracts.events import LateOutcome, Refunded, RunCancelled, RunFailed, StepsCancelled, Work
+from longtake.contracts.events import (
+    LateOutcome,
+    RunCancelled,
+    RunFailed,
+    RunSuperseded,
+    StepsCancelled,
+    Work,
+)
 from longtake.contracts.outcomes import (
     Cancelled,
     Failed,
@@ -14,9 +21,10 @@ from longtake.contracts.outcomes import (
     Submitted,
     Succeeded,
 )
-from longtake.workflow import money
+from longtake.workflow.charging import settle_run
+from longtake.workflow.compensating import outcome_of, undo_next
 from longtake.workflow.draft import Draft
-from longtake.workflow.run_state import STEP_ENDED, Ending
+from longtake.workflow.run_state import Ending
 
 STEPS_PER_EVENT_MAX = 500
 """Keeps an event below its size limit."""
@@ -50,7 +58,10 @@ def learn_late(
     provider_cost: int | None = None,
     work: Work | None = None,
 ) -> None:
-    """Record how an open attempt ended, and settle the run when it was the last."""
+    """Record how an open attempt ended, and settle the run when it was the last.
+
+    For runs on their way out; an abandoned step of a run that goes on is settled by its caller.
+    """
     step = draft.state.steps[draft.state.plan.position[key]]
     draft.record(
         LateOutcome(
@@ -66,17 +77,24 @@ def learn_late(
 
 
 def settle_when_known(draft: Draft) -> None:
-    """End the run if it is ending and nothing of it is open."""
-    ending = draft.state.ending
-    if ending is not None and not draft.state.terminal and not draft.state.open:
-        _settle(draft, ending)
+    """End the run if it is ending and nothing of it is open: first undo what must be undone, then settle."""
+    state = draft.state
+    ending = state.ending
+    if ending is None or state.terminal or state.open or state.gates:
+        return
+    if state.undo:
+        undo_next(draft)
+        return
+    _settle(draft, ending)
 
 
 def settle_with_what_is_known(draft: Draft) -> None:
     """The time to settle is over: what is still open counts as unknown (P10)."""
-    for position in sorted(effect.step for effect in draft.state.open.values()):
-        key = draft.state.plan.steps[position].key
-        draft.record(LateOutcome(step=key, attempt=draft.state.steps[position].attempt, outcome="unknown"))
+    state = draft.state
+    waiting = {effect.step for effect in state.open.values() if effect.kind != "compensate"}
+    for position in sorted(waiting | set(state.gates)):
+        key = state.plan.steps[position].key
+        draft.record(LateOutcome(step=key, attempt=state.steps[position].attempt, outcome="unknown"))
     settle_when_known(draft)
 
 
@@ -85,16 +103,18 @@ def _settle(draft: Draft, ending: Ending) -> None:
     left = [
         state.plan.steps[index].key
         for index in range(state.cursor, len(state.steps))
-        if state.steps[index].status not in STEP_ENDED
+        if not state.steps[index].ended
     ]
     reason = ending.reason or ending.message
     for start in range(0, len(left), STEPS_PER_EVENT_MAX):
         draft.record(StepsCancelled(steps=tuple(left[start : start + STEPS_PER_EVENT_MAX]), reason=reason))
-    amount = money.refund_due(state)
-    if amount > 0:
-        draft.record(Refunded(key=money.refund_key(state), amount=amount, reason=f"run {ending.outcome}"))
+    settle_run(draft)
+    undone = outcome_of(state)
     if ending.outcome == "cancelled":
-        draft.record(RunCancelled(reason=ending.reason))
+        draft.record(RunCancelled(reason=ending.reason, compensation=undone))
+        return
+    if ending.outcome == "superseded" and ending.by_run is not None:
+        draft.record(RunSuperseded(by_run=ending.by_run, compensation=undone))
         return
     draft.record(
         RunFailed(
@@ -103,5 +123,6 @@ def _settle(draft: Draft, ending: Ending) -> None:
             message=ending.message,
             step=ending.step,
             attempt=ending.attempt,
+            compensation=undone,
         )
     )

@@ -11,8 +11,9 @@ from longtake.contracts.events import Work
 from longtake.contracts.signals import DeadlinePassed, LeaseExpired
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
-from longtake.workflow.ending import learn_late
-from longtake.workflow.outcomes import lose_poll
+from longtake.workflow.compensating import undo_again
+from longtake.workflow.ending import learn_late, settle_when_known
+from longtake.workflow.outcomes import after_late_outcome, lose_poll
 from longtake.workflow.reconciling import LOOK_UPS_LOST_MAX, look, look_again
 from longtake.workflow.settling import AttemptFailure, fail
 
@@ -31,8 +32,13 @@ def on_lapse(draft: Draft, signal: LeaseExpired | DeadlinePassed) -> Decision:
     begun = signal.call_opened
     disposition: Disposition = "unknown" if kind == "execute" and begun else "expired"
     draft.close(signal.effect_id, disposition, expect_receipt=False)
-    if state.ending is not None:
+    if kind == "compensate":
+        undo_again(draft, key, _words(signal), retryable=True, work=work)
+        settle_when_known(draft)
+        return draft.decision()
+    if state.ending is not None or step.abandoned:
         learn_late(draft, key, "stopped" if kind == "execute" and not begun else "unknown", work=work)
+        after_late_outcome(draft, key)
         return draft.decision()
     match kind:
         case "execute" if begun:
@@ -46,7 +52,7 @@ def on_lapse(draft: Draft, signal: LeaseExpired | DeadlinePassed) -> Decision:
         case "reconcile":
             look_again(draft, key, _words(signal), work, looks_max=LOOK_UPS_LOST_MAX)
         case "cancel":
-            raise AssertionError("a cancel effect is open in a run that is not ending")
+            raise AssertionError("a cancel effect is open of a step that is not given up")
         case _:
             assert_never(kind)
     return draft.decision()

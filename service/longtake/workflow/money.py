@@ -1,6 +1,6 @@
-"""The laws of money, held before and after every decision (design.md 7), and what a run gives back when it ends.
+"""The laws of money, held before and after every decision (design.md 7), the keys of the ledger and its double entries.
 
-Leaves to others: writing the ledger; here amounts are only computed and checked.
+Leaves to others: when something is charged or given back (charging.py), writing the ledger (the store).
 """
 
 from longtake.contracts.events import Charged, Event, Refunded
@@ -12,22 +12,27 @@ class InvariantBroken(AssertionError):
     """A law that no decision may break is broken: a defect of this program, never the caller's fault."""
 
 
-def charge_key(state: RunState) -> str:
-    """Ledger key of the one charge of a prepaid run (P9)."""
-    return f"charge:{state.run_id}"
+def charge_key(state: RunState, step: str | None = None, cycle: int | None = None) -> str:
+    """Ledger key of the one charge of a prepaid run, or of a step's settlement cycle (P9)."""
+    return f"charge:{state.run_id}" if step is None else f"charge:{state.run_id}:{step}:{cycle}"
 
 
-def refund_key(state: RunState) -> str:
-    """Ledger key of the one refund of a prepaid run (P9)."""
-    return f"refund:{state.run_id}"
+def refund_key(state: RunState, step: str | None = None, cycle: int | None = None) -> str:
+    """Ledger key of the one refund of a prepaid run, or of a step's settlement cycle (P9)."""
+    return f"refund:{state.run_id}" if step is None else f"refund:{state.run_id}:{step}:{cycle}"
+
+
+def room(state: RunState) -> int:
+    """Credits that the run may still take from its hold under its cap."""
+    return min(state.cap, state.held) - (state.charged - state.refunded)
 
 
 def refund_due(state: RunState) -> int:
-    """What an ending run gives back: all of it when it fails, all but what was kept when it is cancelled (P10)."""
+    """What an ending prepaid run gives back: all of it when it fails, else all but what was earned (P10)."""
     left = state.charged - state.refunded
-    if state.ending is not None and state.ending.outcome == "cancelled":
-        return max(0, left - state.kept)
-    return left
+    if state.ending is None:
+        return 0
+    return left if state.ending.outcome == "failed" else max(0, left - state.kept)
 
 
 def ledger_entries(state: RunState, events: list[Event]) -> tuple[LedgerEntry, ...]:
@@ -56,12 +61,15 @@ def ledger_entries(state: RunState, events: list[Event]) -> tuple[LedgerEntry, .
 
 
 def check(state: RunState) -> None:
-    """Raise InvariantBroken unless charged >= refunded >= 0 and net <= cap."""
+    """Raise InvariantBroken unless charged >= refunded >= 0 and net <= hold <= cap."""
+    net = state.charged - state.refunded
     if not state.charged >= state.refunded >= 0:
         raise InvariantBroken(
             f"run {state.run_id}: charged {state.charged} >= refunded {state.refunded} >= 0 does not hold"
         )
-    if state.charged - state.refunded > state.cap:
-        raise InvariantBroken(
-            f"run {state.run_id}: net {state.charged - state.refunded} is above the cap of {state.cap}"
-        )
+    if net > state.cap:
+        raise InvariantBroken(f"run {state.run_id}: net {net} is above the cap of {state.cap}")
+    if net > state.held:
+        raise InvariantBroken(f"run {state.run_id}: net {net} is above the hold of {state.held}")
+    if state.held > state.cap:
+        raise InvariantBroken(f"run {state.run_id}: the hold of {state.held} is above the cap of {state.cap}")

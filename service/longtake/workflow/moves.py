@@ -1,38 +1,45 @@
 """Moves: the small changes that events are made of, each keeping the counters it touches (P17).
 
-Leaves to others: which event makes which moves (state.py).
+Leaves to others: which event makes which moves (evolve_*.py), blockers (blocking.py), ends (ends.py).
 """
 
 import heapq
 import uuid
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from longtake.contracts import events
 from longtake.contracts.effects import EffectKind
+from longtake.contracts.gate_events import GateKind
 from longtake.contracts.ids import effect_id_for
-from longtake.contracts.summary import Blocker
-from longtake.workflow.run_state import (
-    RUN_BLOCKER,
-    STEP_ENDED,
-    Ended,
-    Ending,
-    OpenEffect,
-    RunState,
-    StepState,
-    StepStatus,
-)
-from longtake.workflow.step import Step
+from longtake.workflow.run_state import Gate, OpenEffect, RunState, StepState, StepStatus
 
-BLOCKED_SECONDS_MAX = 7 * 24 * 3600
-"""How long a blocked run waits for a person before it fails (P19)."""
+TIMER = "step:"
+"""What the timer of a gate is called, before the step's key."""
+
+GATE_STATUS: dict[GateKind, StepStatus] = {
+    "input": "needs_input",
+    "sleep": "sleeping",
+    "wait": "waiting_event",
+    "run": "waiting_external",
+}
 
 
 def touch(state: RunState, key: str) -> tuple[int, StepState]:
     """A step and its position, marked as changed by this revision."""
     index = state.plan.position[key]
-    step = state.steps[index]
-    step.updated_seq = state.revision
-    return index, step
+    mark(state, index)
+    return index, state.steps[index]
+
+
+def mark(state: RunState, index: int) -> None:
+    """The step's row changes with this event."""
+    state.steps[index].updated_seq = state.revision
+    state.changed.append(index)
+
+
+def arm(state: RunState, index: int, due_at: datetime | None) -> None:
+    """Let the step have a timer, or none."""
+    state.timer_changes[TIMER + state.plan.steps[index].key] = due_at
 
 
 def pay(step: StepState, provider_cost: int | None) -> None:
@@ -56,9 +63,9 @@ def derive_effect_id(state: RunState, key: str, attempt: int, kind: EffectKind, 
 def begin_attempt(step: StepState, attempt: int) -> None:
     """Start an attempt with nothing known of it."""
     step.attempt = attempt
-    step.polls = step.lookups = step.looks = step.overdue = 0
+    step.polls = step.lookups = step.looks = step.overdue = step.executes = 0
     step.external_ref = step.external_until = None
-    step.callback = False
+    step.callback = step.recalled = False
 
 
 def open_effect(
@@ -90,123 +97,32 @@ def look_up(state: RunState, index: int, effect_id: uuid.UUID, at: datetime) -> 
 
 
 def make_ready(state: RunState, index: int) -> None:
-    """The step waits for nothing but a slot."""
+    """The step waits for nothing but a slot; a gate not even for that."""
     state.steps[index].status = "ready"
-    state.steps[index].updated_seq = state.revision
-    heapq.heappush(state.ready, index)
+    mark(state, index)
+    heapq.heappush(state.ready if state.plan.steps[index].is_worked else state.ready_gates, index)
 
 
-def block(state: RunState, key: str, blocker: Blocker, at: datetime) -> None:
-    """Something waits for a person."""
-    state.blockers[key] = blocker
-    if state.ending is None:  # the time to settle bounds a run that ends
-        state.blocked_until = at + timedelta(seconds=BLOCKED_SECONDS_MAX)
-    _retry_target_changed(state, key)
+def open_gate(state: RunState, index: int, gate: Gate) -> None:
+    """Let the step wait without work."""
+    state.gates[index] = gate
+    state.steps[index].status = GATE_STATUS[gate.kind]
+    if gate.until is not None:
+        arm(state, index, gate.until)
 
 
-def unblock(state: RunState, key: str) -> None:
-    """Something waits for a person no more; no change when it did not."""
-    if state.blockers.pop(key, None) is None:
-        return
-    if not state.blockers:
-        state.blocked_until = None
-    _retry_target_changed(state, key)
+def close_gate(state: RunState, index: int) -> None:
+    """Let the step wait no more; no change when it did not."""
+    gate = state.gates.pop(index, None)
+    if gate is not None and gate.until is not None:
+        arm(state, index, None)
 
 
-def _retry_target_changed(state: RunState, key: str) -> None:
-    """Keep `since` (P3): a retry of the whole run has the set of blockers as its target, one of a step its own."""
-    if key.startswith(RUN_BLOCKER):
-        # Under a blocker of the run no step could be retried, so what stands now stands anew.
-        for other in state.blockers:
-            if not other.startswith(RUN_BLOCKER):
-                state.since["retry_generation", other] = state.revision
-    elif key in state.blockers:
-        state.since["retry_generation", key] = state.revision
+def consume(state: RunState, name: str, command_id: str) -> None:
+    """A kept event is used; no change when it was not kept."""
+    waiting = state.buffered.get(name, [])
+    left = [event for event in waiting if event.command_id != command_id]
+    if left:
+        state.buffered[name] = left
     else:
-        state.since.pop(("retry_generation", key), None)
-    if state.blockers:
-        state.since["retry_generation"] = state.revision
-    else:
-        state.since.pop("retry_generation", None)
-
-
-def end_step(state: RunState, index: int, status: StepStatus, *, keep_effect: bool = False) -> None:
-    """The step has ended; results that only it still referred to are dropped."""
-    step = state.steps[index]
-    if not keep_effect:
-        close_effect(state, step)
-    step.status = status
-    while state.cursor < len(state.steps) and state.steps[state.cursor].status in STEP_ENDED:
-        state.cursor += 1
-    for source in state.plan.sources[index]:
-        read = state.steps[source]
-        read.readers -= 1
-        if read.readers == 0:
-            state.results.pop(source, None)
-
-
-def free_dependents(state: RunState, index: int) -> None:
-    """Whoever waited for the step, or for the last of its group, waits for one less."""
-    freed: list[int] = list(state.plan.dependents[index])
-    name = state.plan.steps[index].group
-    if name is not None:
-        state.group_unmet[name] -= 1
-        if state.group_unmet[name] == 0:
-            freed.extend(state.plan.group_dependents[name])
-    for other in freed:
-        waiting = state.steps[other]
-        waiting.unmet -= 1
-        if waiting.unmet == 0 and waiting.status == "pending":
-            make_ready(state, other)
-
-
-def begin_ending(state: RunState, ending: Ending, at: datetime) -> None:
-    """No new work from here. What is not begun is dropped, and providers that hold a request are told to stop (P10)."""
-    state.ending = ending
-    state.since.clear()
-    for key, blocker in state.blockers.items():
-        if blocker.type == "provider_outcome_unknown":
-            learn_late(state, state.plan.position[key], "unknown", at)
-    state.blockers.clear()
-    state.blocked_until = None
-    for effect in list(state.open.values()):
-        step = state.steps[effect.step]
-        if effect.kind == "poll":
-            close_effect(state, step)
-            learn_late(state, effect.step, "submitted", at)
-        elif effect.kind == "execute" and effect.due_at > at:
-            close_effect(state, step)
-            step.late = "stopped"
-
-
-def learn_late(state: RunState, index: int, outcome: str, at: datetime) -> None:
-    """How an attempt ended after its run began to end; a request that a provider holds is told to stop."""
-    step, plan = state.steps[index], state.plan.steps[index]
-    step.late = outcome
-    if outcome == "submitted":
-        if plan.cancellable is not False:
-            effect_id = derive_effect_id(state, plan.key, step.attempt, "cancel", 1)
-            open_effect(state, index, effect_id, "cancel", 1, at)
-            return
-        step.late = outcome = "unsupported"
-    if _is_kept(plan, outcome) and step.status != "succeeded":
-        state.kept += plan.price
-
-
-def _is_kept(plan: Step, outcome: str) -> bool:
-    """Whether a cancel keeps the price: the provider worked for us, or nobody can say that it did not (P10)."""
-    if outcome in ("unknown", "impossible"):
-        return plan.ambiguous_policy == "block"
-    return outcome in ("succeeded", "too_late", "unsupported")
-
-
-def end_run(state: RunState, ended: Ended, at: datetime) -> None:
-    """The run has ended, and nothing of it is open."""
-    state.ended = ended
-    state.ended_at = at
-    state.blockers.clear()
-    state.blocked_until = None
-    state.since.clear()
-    state.open.clear()
-    state.results.clear()
-    state.ready.clear()
+        state.buffered.pop(name, None)

@@ -25,10 +25,13 @@ from longtake.contracts.outcomes import (
 from longtake.contracts.signals import OutcomeReported
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
-from longtake.workflow.ending import late_words, learn_late
+from longtake.workflow.compensating import apply_compensation
+from longtake.workflow.ending import late_words, learn_late, settle_when_known
+from longtake.workflow.passing import settle_abandoned
 from longtake.workflow.reconciling import BLOCKER, apply_look_up, look
 from longtake.workflow.retry import LOOK_UP, delay_ms
-from longtake.workflow.run_state import STEP_ENDED, RunState, StepState
+from longtake.workflow.run_state import RunState, StepState
+from longtake.workflow.scheduling import advance
 from longtake.workflow.settling import AttemptFailure, fail, failure_of, poll_again, submitted, succeed
 
 POLLS_LOST_MAX = 20
@@ -46,12 +49,14 @@ def on_outcome(draft: Draft, signal: OutcomeReported) -> Decision:
         return draft.ignored("nothing_new")
     if state.terminal:
         return _ignore(draft, signal, "run_ended")
+    is_open = step.effect == signal.effect_id
+    if signal.kind == "compensate":
+        return _on_compensation(draft, signal) if is_open else _ignore(draft, signal, "attempt_closed")
     if signal.attempt != step.attempt:
         return _ignore(draft, signal, "late_attempt")
-    is_open = step.effect == signal.effect_id
-    if state.ending is not None:
+    if state.ending is not None or step.abandoned:
         return _on_late_outcome(draft, signal, step, is_open=is_open)
-    if step.status in STEP_ENDED or not (is_open or _is_evidence(state, signal, step)):
+    if step.ended or not (is_open or _is_evidence(state, signal, step)):
         return _ignore(draft, signal, "attempt_closed")
     disposition: Disposition = "unknown" if isinstance(signal.outcome, Unknown) else "applied"
     draft.close(signal.effect_id, disposition, expect_receipt=True)
@@ -95,7 +100,7 @@ def _is_evidence(state: RunState, signal: OutcomeReported, step: StepState) -> b
             return isinstance(outcome, (Succeeded, Submitted, NotFound)) or (
                 isinstance(outcome, Failed) and outcome.adopted
             )
-        case "cancel":
+        case "cancel" | "compensate":
             return False
 
 
@@ -168,6 +173,21 @@ def _on_late_outcome(draft: Draft, signal: OutcomeReported, step: StepState, *, 
         provider_cost=signal.outcome.provider_cost,
         work=work_of(signal),
     )
+    after_late_outcome(draft, signal.step)
+    return draft.decision()
+
+
+def after_late_outcome(draft: Draft, key: str) -> None:
+    """An abandoned step may be settled now, and the run that goes on may be complete."""
+    if draft.state.ending is None:
+        settle_abandoned(draft, key)
+        advance(draft)
+
+
+def _on_compensation(draft: Draft, signal: OutcomeReported) -> Decision:
+    draft.close(signal.effect_id, "applied", expect_receipt=True)
+    apply_compensation(draft, signal.step, signal.outcome, work_of(signal))
+    settle_when_known(draft)
     return draft.decision()
 
 

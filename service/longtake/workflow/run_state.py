@@ -12,21 +12,21 @@ import msgspec
 
 from longtake.contracts.codec import canonical
 from longtake.contracts.effects import EffectKind
-from longtake.contracts.events import Origin
+from longtake.contracts.events import Billing, GateKind, Origin, Parent
 from longtake.contracts.outcomes import ErrorClass
 from longtake.contracts.summary import Action, Blocker
 from longtake.workflow.plan import CompiledPlan, Plan, compile_plan
 from longtake.workflow.step import Step
 
 StepStatus = Literal[
-    "pending", "ready", "queued", "waiting_external", "retry_scheduled", "reconciling", "blocked", "succeeded", "failed",
-    "cancelled",
+    "pending", "ready", "queued", "waiting_external", "retry_scheduled", "sleeping", "waiting_event", "needs_input",
+    "reconciling", "blocked", "succeeded", "failed", "timed_out", "skipped", "cancelled",
 ]  # fmt: skip
 """`running` is no state of the reducer: it is read off a live lease (design.md 5)."""
 
-STEP_ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+STEP_ENDED: frozenset[str] = frozenset({"succeeded", "failed", "timed_out", "skipped", "cancelled"})
 
-Ended = Literal["completed", "failed", "cancelled"]
+Ended = Literal["completed", "failed", "cancelled", "superseded"]
 
 SinceKey = Action | tuple[Action, str]
 """An action of the run, or an action on one step."""
@@ -65,10 +65,39 @@ class StepState(msgspec.Struct, kw_only=True):
     started_at: datetime | None = None
     updated_seq: int = 0
     late: str | None = None
-    """How the open attempt ended after the run began to end (P10)."""
-    unmet: int
+    """How the open attempt ended after the run began to end, or the step was abandoned (P10)."""
+    abandoned: bool = False
+    """A join needs it no more: its open attempt is being settled, and counts for nothing (P19)."""
+    recalled: bool = False
+    """A pause takes the open execute effect back, unless somebody has claimed it."""
+    withdrawn: bool = False
+    """The attempt was taken back before it began, and will be handed out again."""
+    executes: int = 0
+    """Execute effects of this attempt so far: an attempt that was taken back before it began has more than one."""
+    deadline_at: datetime | None = None
+    """When the step as a whole is too late."""
+    cycle: int = 0
+    """Settlement cycles begun; the charge of the last is `charged` (P9)."""
+    charged: int = 0
+    """Net credits of the last cycle, pay_as_you_go only."""
+    refunded: bool = False
+    """The last cycle was given back."""
+    reused: Literal["free", "again"] | None = None
+    """Its receipt is that of the run this one was forked from, and whether its price is taken again (P9)."""
+    compensation: Literal["due", "done", "failed"] | None = None
+    compensations: int = 0
+    """Attempts to undo the step so far."""
+    successes: int = 0
+    failures: int = 0
+    """Dependencies that ended as failed, timed out or cancelled."""
+    skips: int = 0
     readers: int
     """Unsettled steps that still refer to the result."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen to the step."""
+        return self.status in STEP_ENDED
 
     @property
     def attempts_allowed(self) -> int:
@@ -91,7 +120,7 @@ class OpenEffect(msgspec.Struct, frozen=True, kw_only=True):
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """The run is on its way out: no new work, and open attempts are waited for until `settle_until` (P10)."""
 
-    outcome: Literal["failed", "cancelled"]
+    outcome: Literal["failed", "cancelled", "superseded"]
     settle_until: datetime
     reason: str | None = None
     step: str | None = None
@@ -99,6 +128,43 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     error_class: ErrorClass = "cancelled"
     origin: Origin = "request"
     message: str = ""
+    by_run: uuid.UUID | None = None
+    """Of a superseded run: its successor."""
+
+
+class GroupState(msgspec.Struct, kw_only=True):
+    """The members of one group, counted."""
+
+    total: int
+    successes: int = 0
+    failures: int = 0
+    skips: int = 0
+    open: int = 0
+    """Expand steps that may still add members."""
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that waits without work."""
+
+    kind: GateKind
+    until: datetime | None = None
+    child: uuid.UUID | None = None
+
+
+class BufferedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A named event that came early."""
+
+    command_id: str
+    actor: str
+    payload: dict[str, Any]
+
+
+class Queued(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an accepted run has not begun."""
+
+    start_at: datetime | None = None
+    holders: tuple[uuid.UUID, ...] = ()
+    scopes: tuple[str, ...] = ()
 
 
 class RunState(msgspec.Struct, kw_only=True):
@@ -118,20 +184,60 @@ class RunState(msgspec.Struct, kw_only=True):
     fingerprint: str = ""
     application: str = ""
 
+    kind: str = "generation"
+    billing: Billing = "prepaid"
+    price_list: str = ""
+    conversation: str | None = None
+    parent: Parent | None = None
+    supersedes: tuple[uuid.UUID, ...] = ()
+    superseded_by: uuid.UUID | None = None
+    follows: uuid.UUID | None = None
+    forked_from: uuid.UUID | None = None
+    queued: Queued | None = None
+    """Set while the run is accepted and has not begun."""
+    paused_at: datetime | None = None
+    paused_for: timedelta = timedelta()
+    """How long pauses have lasted that are over."""
+
     quoted: int = 0
     cap: int = 0
+    held: int = 0
     charged: int = 0
     refunded: int = 0
     kept: int = 0
     """Credits of steps that succeeded, or whose provider may have worked for us: not given back by a cancel."""
 
     steps: list[StepState]
-    group_unmet: dict[str, int]
+    groups: dict[str, GroupState]
+    judged: dict[int, Literal["condition", "skip", "fail"]] = {}
+    """Steps that will not run, and why; the next decision says so."""
+    losers: dict[int, int] = {}
+    """Steps that a join needs no more, and the step whose join it is; the next decision says so."""
+    losers_until: datetime | None = None
+    """When abandoned attempts that are still open count as unknown."""
+    abandoned: int = 0
+    """Abandoned steps whose attempt is still open."""
     ready: list[int] = []
     """Heap of positions; an entry whose step is no longer ready is dropped when it surfaces."""
+    ready_gates: list[int] = []
+    """The same for gates, which need no slot."""
     open: dict[uuid.UUID, OpenEffect] = {}
     results: dict[int, dict[str, Any]] = {}
     """Position to the parts of its result that others want, while one of them may still need them."""
+    gates: dict[int, Gate] = {}
+    """Position to what the step waits for."""
+    buffered: dict[str, list[BufferedEvent]] = {}
+    """Named events that nobody has waited for yet, oldest first."""
+    made: dict[int, dict[str, Any]] = {}
+    """Position to the document of a step that has a compensation: what undoing it goes by."""
+    undo: list[int] = []
+    """Positions of steps that have a compensation, in the order of their completion; the last is undone first (H90)."""
+    undoing: int | None = None
+    """The step that is being undone."""
+    settled: int = 0
+    """Steps that have ended, in whatever way."""
+    completed: int = 0
+    """Steps that have ended in a way that the run can complete with."""
     succeeded: int = 0
     succeeded_by_phase: dict[str, int] = {}
     begun: bool = False
@@ -146,7 +252,14 @@ class RunState(msgspec.Struct, kw_only=True):
     ending: Ending | None = None
     ended: Ended | None = None
 
+    changed: list[int] = []
+    """Positions of the steps that the last event touched; scratch, no part of the state."""
+    timer_changes: dict[str, datetime | None] = {}
+    """Step timers that the last event armed, or with None disarmed; scratch, no part of the state."""
+
     accepted_at: datetime | None = None
+    started_at: datetime | None = None
+    """When it began: at acceptance, unless it was queued."""
     updated_at: datetime | None = None
     ended_at: datetime | None = None
 
@@ -164,9 +277,9 @@ class RunState(msgspec.Struct, kw_only=True):
     def deadline_at(self) -> datetime | None:
         """When the run has failed for taking too long."""
         seconds = self.plan.plan.deadline_seconds
-        if seconds is None or self.accepted_at is None:
+        if seconds is None or self.started_at is None:
             return None
-        return self.accepted_at + timedelta(seconds=seconds)
+        return self.started_at + timedelta(seconds=seconds) + self.paused_for
 
     def step_of(self, key: str) -> StepState | None:
         """The state of a step by its key."""
@@ -177,6 +290,12 @@ class RunState(msgspec.Struct, kw_only=True):
         """The plan of a step by its key."""
         return self.plan.steps[self.plan.position[key]]
 
+
+INFORMATIVE: frozenset[str] = frozenset({"no_worker"})
+"""Blockers that lift by themselves: no command helps."""
+
+NEEDS_INPUT: frozenset[str] = frozenset({"input_required", "spend_cap"})
+"""Blockers that wait for input; all others wait for a decision."""
 
 RUN_BLOCKER = "*"
 """First letter of the keys of blockers of the whole run; no step key has it."""
@@ -190,17 +309,24 @@ def initial(run_id: uuid.UUID, tenant: str, plan: CompiledPlan | Plan) -> RunSta
         tenant=tenant,
         plan=compiled,
         steps=[
-            StepState(base=step.retry.max_attempts, unmet=unmet, readers=readers)
-            for step, unmet, readers in zip(compiled.steps, compiled.unmet, compiled.readers, strict=True)
+            StepState(base=step.retry.max_attempts, readers=readers)
+            for step, readers in zip(compiled.steps, compiled.readers, strict=True)
         ],
-        group_unmet={name: len(where) for name, where in compiled.groups.items()},
+        groups={
+            name: GroupState(total=len(where), open=len(compiled.fillers.get(name, ())))
+            for name, where in compiled.groups.items()
+        },
     )
 
 
 def dump(state: RunState) -> bytes:
     """Canonical bytes of everything that a fold must reproduce: equal dumps are equal states."""
-    fields = {name: getattr(state, name) for name in state.__struct_fields__ if name != "plan"}
-    fields["ready"] = sorted({index for index in state.ready if state.steps[index].status == "ready"})
+    scratch = ("plan", "changed", "timer_changes")
+    fields = {name: getattr(state, name) for name in state.__struct_fields__ if name not in scratch}
+    for name in ("ready", "ready_gates"):
+        heap: list[int] = fields[name]
+        fields[name] = sorted({index for index in heap if state.steps[index].status == "ready"})
+    fields["paused_for"] = state.paused_for // timedelta(microseconds=1)
     fields["since"] = {
         key if isinstance(key, str) else ":".join(key): rev for key, rev in state.since.items()
     }

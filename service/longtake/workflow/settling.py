@@ -20,13 +20,16 @@ from longtake.contracts.events import (
 )
 from longtake.contracts.outcomes import RETRYABLE, ErrorClass, Failed, Submitted, Succeeded
 from longtake.errors import UncanonicalValue
+from longtake.workflow.charging import settle_step
 from longtake.workflow.draft import Draft
 from longtake.workflow.ending import settle_when_known
+from longtake.workflow.expanding import expand
 from longtake.workflow.moves import derive_effect_id
+from longtake.workflow.passing import is_contained
 from longtake.workflow.refs import walk_pointer
 from longtake.workflow.retry import retry_time
 from longtake.workflow.run_state import RunState
-from longtake.workflow.scheduling import advance
+from longtake.workflow.scheduling import advance, is_held
 from longtake.workflow.state import step_document
 
 POLL_AFTER_SECONDS = 30
@@ -66,6 +69,8 @@ def succeed(draft: Draft, key: str, outcome: Succeeded, work: Work, *, adopted: 
     state = draft.state
     step = state.steps[state.plan.position[key]]
     fault = fault_of(state, key, outcome)
+    if fault is None and state.plan_of(key).kind == "expand":
+        fault = expand(draft, key, outcome)
     if fault is not None:
         fail(
             draft,
@@ -182,7 +187,10 @@ def fail(draft: Draft, key: str, failure: AttemptFailure, work: Work | None) -> 
             now=draft.now,
             retry_after_seconds=failure.retry_after_seconds,
         )
-        following = _next_effect_id(state, key, step.attempt + 1)
+        if step.deadline_at is not None and retry_at >= step.deadline_at:
+            retry_at = None
+        else:
+            following = _next_effect_id(state, key, step.attempt + 1)
     draft.record(
         AttemptFailed(
             step=key,
@@ -201,12 +209,12 @@ def fail(draft: Draft, key: str, failure: AttemptFailure, work: Work | None) -> 
 
 
 def exhaust(draft: Draft, key: str, failure: AttemptFailure) -> None:
-    """No try is left: wait for a person, or fail the run."""
-    step = draft.state.steps[draft.state.plan.position[key]]
+    """No try is left: wait for a person, or let the step fail."""
     if draft.state.plan_of(key).exhausted_policy == "block":
         block(draft, key, "retries_exhausted", failure)
         return
-    fail_run(draft, key, step.attempt, failure)
+    fail_step(draft, key, failure)
+    advance(draft)
 
 
 def block(draft: Draft, key: str, blocker: str, failure: AttemptFailure) -> None:
@@ -225,8 +233,24 @@ def block(draft: Draft, key: str, blocker: str, failure: AttemptFailure) -> None
     advance(draft)
 
 
+def fail_step(draft: Draft, key: str, failure: AttemptFailure, *, timed_out: bool = False) -> None:
+    """End the step in failure, and the run with it unless the failure is contained; then the caller advances."""
+    state = draft.state
+    position = state.plan.position[key]
+    contained = is_contained(state, position)
+    _end_in_failure(draft, key, state.steps[position].attempt, failure, contained, timed_out)
+    if contained:
+        settle_step(draft, key)
+
+
 def fail_run(draft: Draft, key: str, attempt: int, failure: AttemptFailure) -> None:
     """End the step and with it the run, once everything that is open is known."""
+    _end_in_failure(draft, key, attempt, failure, contained=False, timed_out=False)
+
+
+def _end_in_failure(
+    draft: Draft, key: str, attempt: int, failure: AttemptFailure, contained: bool, timed_out: bool
+) -> None:
     draft.record(
         StepFailed(
             step=key,
@@ -234,11 +258,13 @@ def fail_run(draft: Draft, key: str, attempt: int, failure: AttemptFailure) -> N
             error_class=failure.error_class,
             origin=failure.origin,
             message=failure.message,
+            contained=contained,
+            timed_out=timed_out,
         )
     )
     settle_when_known(draft)
 
 
 def _next_effect_id(state: RunState, key: str, attempt: int) -> uuid.UUID | None:
-    # Under a blocker of the whole run no new attempt is handed out; it becomes ready instead (P19).
-    return None if state.run_blockers else derive_effect_id(state, key, attempt, "execute", 1)
+    # While the whole run is held no new attempt is handed out; it becomes ready instead (P19).
+    return None if is_held(state) else derive_effect_id(state, key, attempt, "execute", 1)

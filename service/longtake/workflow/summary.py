@@ -19,7 +19,7 @@ from longtake.contracts.summary import (
     Timing,
 )
 from longtake.workflow.actions import available_actions
-from longtake.workflow.run_state import RunState
+from longtake.workflow.run_state import NEEDS_INPUT, RunState
 from longtake.workflow.timers import current_position
 
 POLL_FLOOR_MS = 1000
@@ -69,13 +69,17 @@ def stored_summary(state: RunState) -> Summary:
 
 
 def status_of(state: RunState) -> RunStatus:
-    """The one status: the first that holds of ended, on its way out, blocked, running (P19)."""
+    """The one status: the first that holds of ended, cancelling, compensating, paused, blocked, needs_input, running (P19)."""
     if state.ended is not None:
         return state.ended
     if state.ending is not None:
-        return "cancelling"
-    if state.blockers:
+        return "cancelling" if state.undoing is None else "compensating"
+    if state.paused_at is not None:
+        return "paused"
+    if any(blocker.type not in NEEDS_INPUT for blocker in state.blockers.values()):
         return "blocked"
+    if state.blockers:
+        return "needs_input"
     return (
         "running"
         if any(step.attempt for step in state.steps[: state.cursor + 1]) or state.open
@@ -117,10 +121,10 @@ def _answer_at(kind: str, due_at: datetime) -> datetime:
 
 def _progress(state: RunState) -> Progress:
     total = len(state.steps)
-    percent = (200 * state.succeeded + total) // (2 * total)
-    if state.succeeded < total:
+    percent = (200 * state.completed + total) // (2 * total)
+    if state.completed < total:
         percent = min(percent, 99)
-    return Progress(completed=state.succeeded, total=total, percent=percent)
+    return Progress(completed=state.completed, total=total, percent=percent)
 
 
 def _label(state: RunState, status: RunStatus, position: int) -> str:
