@@ -175,3 +175,22 @@ class Session:
                 "I9",
                 f"the repeat of {command.client_command_id} was answered {answer.receipt} after {told.receipt}",
             )
+
+    def judge(self) -> None:
+        """At rest: every receipt has its row, nobody's command was lost, and order was kept (I8, I10, I11)."""
+        tables = self.database.tables
+        if self.observer.lost_past:
+            return  # what was promised in the lost past is for the restore to replay
+        for told in self.told:
+            receipt = told.receipt
+            if receipt is None:
+                continue
+            key = (self.principal.tenant, self.principal.actor, str(told.command.client_command_id))
+            row = tables.commands.get(key)
+            if row is None or row.receipt is None:
+                self.observer.broken("I8", f"{key[2]} was answered {receipt.status} and has no row")
+                continue
+            if to_json(row.receipt) != to_json(receipt):
+                self.observer.broken("I9", f"the row of {key[2]} says something else than its sender was told")
+            if receipt.problem is None and receipt.run_id is not None and uuid.UUID(receipt.run_id) not in tables.runs:
+                self.observer.broken("I8", f"{key[2]} was answered with a run that does not exist")

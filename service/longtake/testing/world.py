@@ -144,6 +144,8 @@ class World:
         """(virtual microseconds, actor, place, fault or empty)."""
         self.defects: list[str] = []
         self.current: Actor | None = None
+        self.after_step: Callable[[], None] | None = None
+        """Looks at the world after every step of an actor."""
         self._heap: list[tuple[int, int, int, Actor | None, int, Callable[[], None] | None]] = []
         self._count = 0
         self._listeners: dict[str, dict[Actor, None]] = {}
@@ -196,8 +198,7 @@ class World:
         """Wait for one of the sounds; False when the time is over."""
         if self.dying:
             raise GeneratorExit
-        heard: bool = await _ask(Listen(sounds, max(1, int(seconds * MICRO))))
-        return heard
+        return bool(await _ask(Listen(sounds, max(1, int(seconds * MICRO)))))
 
     async def die(self, place: str, *, seconds: float) -> None:
         """Kill the process of the current actor; it starts again after so many seconds."""
@@ -254,6 +255,10 @@ class World:
                 continue
             self.steps += 1
             self._step(actor)
+            if self.after_step is not None:
+                self.after_step()
+                if done is not None and done():
+                    return True
         return False
 
     def _step(self, actor: Actor) -> None:
@@ -262,7 +267,7 @@ class World:
         actor.token += 1
         self.current = actor
         try:
-            request = actor.coroutine.send(heard)
+            request = actor.coroutine.send(heard or None)
         except StopIteration:
             actor.process.actors.pop(actor, None)
             return
@@ -289,6 +294,11 @@ class World:
                 self.later(request.seconds, process.start)
             case _:
                 self.defects.append(f"{actor.name} awaits {request!r}, which is of no simulated world")
+
+    def end(self) -> None:
+        """Let go of every actor."""
+        for process in self.processes.values():
+            process.kill()
 
     def digest(self) -> str:
         """What happened, as one number: equal for equal seeds."""

@@ -1,0 +1,383 @@
+"""One seed from beginning to end: a world is built, things go wrong for a while, then nothing does and all must come to rest.
+
+`play` is what everything else stands on: the suite, the long command, the ablations, a user's own workflows.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Any
+
+import msgspec
+import structlog
+
+from longtake.contracts.principal import Principal
+from longtake.memory import Defences, MemoryAuditStore, MemoryDatabase
+from longtake.testing.activities import Stage
+from longtake.testing.catalogue import SimulatedApp, simulated_app
+from longtake.testing.commanding import control, meddle, start_runs
+from longtake.testing.faults import Faults, Profile, draw_profile
+from longtake.testing.nodes import Deployment, Wrap
+from longtake.testing.observing import Observer, Violation
+from longtake.testing.outside import Outside
+from longtake.testing.provider import FakeProvider
+from longtake.testing.resting import PATIENT, TERMINAL, Judge
+from longtake.testing.sessions import Session
+from longtake.testing.storms import Storms
+from longtake.testing.wires import Wires
+from longtake.testing.world import MICRO, World
+from longtake.workflow.plan import CompiledPlan, compile_document
+
+LIVENESS_SECONDS = 1800.0
+"""How long, in virtual time, a world may take to come to rest when nothing goes wrong any more."""
+STEPS_MAX = 60_000
+FUNDS = 1000
+TENANTS = ("t1", "t2")
+
+LAYOUTS: tuple[tuple[tuple[str, ...], ...], ...] = (
+    (("api", "dispatcher", "relay", "sweeper", "worker"), ("api", "dispatcher", "relay", "sweeper", "worker")),
+    (("api", "dispatcher", "relay", "sweeper"), ("worker",), ("worker", "dispatcher")),
+    (("api",), ("dispatcher", "relay", "sweeper"), ("worker", "api", "dispatcher", "sweeper"), ("worker",)),
+)
+"""Roles by process; each seed draws one."""
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """What became of a seed."""
+
+    seed: int | str
+    profile: Profile
+    violations: tuple[Violation, ...]
+    events: int
+    steps: int
+    at_rest: bool
+    """Whether the liveness phase ended as it should."""
+    digest: str
+    happened: tuple[str, ...]
+    """Every fault, by the name under which it can be left out."""
+    counts: dict[str, dict[str, int]]
+    """By dimension (fault, place, command, kind, join, event, answer), how often each value occurred."""
+    trace: tuple[tuple[int, str, str, str], ...]
+    statuses: dict[str, int]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a promise was broken."""
+        return bool(self.violations)
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different from the real thing, for the sake of an experiment; nothing by default."""
+
+    defences: Defences = Defences()
+    wrap: Wrap | None = None
+    """Puts something else in the place of an object of a process."""
+    patch: Callable[[], Any] | None = None
+    """Makes a context in which functions are patched."""
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """Who does what in a world; the default is a crowd of clients with random plans."""
+
+    app: Any = None
+    """An application; None: the one of the random worlds."""
+    script: Callable[["Stagehand"], Iterable[tuple[str, Any]]] | None = None
+    """(name, coroutine) of the actors that play the clients."""
+
+
+class Stagehand(msgspec.Struct, kw_only=True):
+    """What a scenario's clients are made of."""
+
+    world: World
+    database: MemoryDatabase
+    observer: Observer
+    outside: Outside
+    seed: int | str
+    profile: Profile
+    sessions: list[Session]
+
+    def session(self, name: str, tenant: str) -> Session:
+        """One more client."""
+        made = Session(
+            self.world,
+            self.database,
+            self.observer,
+            self.outside.admit,
+            name=name,
+            principal=Principal(tenant=tenant, actor=name, roles=("operator",)) if _has_roles() else Principal(tenant=tenant, actor=name),
+        )
+        self.sessions.append(made)
+        return made
+
+
+def _has_roles() -> bool:
+    return "roles" in {field.name for field in msgspec.structs.fields(Principal)}
+
+
+_stage = Stage()
+_app: SimulatedApp | None = None
+
+
+def _default_app() -> SimulatedApp:
+    global _app
+    if _app is None:
+        _app = simulated_app(_stage)
+    return _app
+
+
+class quiet:  # noqa: N801 - a context manager that reads as a word
+    """No log while a world runs: its failures are told by invariants."""
+
+    def __enter__(self) -> None:
+        self._before = structlog.get_config()
+        structlog.configure(wrapper_class=_Mute, cache_logger_on_first_use=False)
+
+    def __exit__(self, *_: object) -> None:
+        structlog.configure(**self._before)
+
+
+class _Mute(structlog.BoundLoggerBase):
+    """A logger that says nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _say_nothing
+
+
+def _say_nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def play(
+    seed: int | str,
+    *,
+    profile: Profile | None = None,
+    experiment: Experiment = Experiment(),  # noqa: B008 - frozen
+    scenario: Scenario = Scenario(),  # noqa: B008 - frozen
+    stop_at_first: bool = True,
+    stage: Stage | None = None,
+) -> Result:
+    """Play a seed. Equal arguments give equal results."""
+    drawn = draw_profile(seed) if profile is None else profile
+    with quiet():
+        if experiment.patch is None:
+            return _Play(seed, drawn, experiment, scenario, stage or _stage, stop_at_first=stop_at_first).run()
+        with experiment.patch():
+            return _Play(seed, drawn, experiment, scenario, stage or _stage, stop_at_first=stop_at_first).run()
+
+
+class _Play:
+    def __init__(
+        self,
+        seed: int | str,
+        profile: Profile,
+        experiment: Experiment,
+        scenario: Scenario,
+        stage: Stage,
+        *,
+        stop_at_first: bool,
+    ) -> None:
+        self.seed = seed
+        self.profile = profile
+        self._stop_at_first = stop_at_first
+        self.world = world = World(seed)
+        self.faults = faults = Faults(seed, profile)
+        self.database = database = MemoryDatabase(
+            world, hooks=_Hooks(world), defences=experiment.defences, faults=_AuthorityFaults(faults)
+        )
+        app = scenario.app if scenario.app is not None else _default_app()
+        if isinstance(app, SimulatedApp):
+            app.digest = "a" * 64
+        self.provider = FakeProvider(world, faults)
+        self.wires = Wires(world, faults, app.pools)
+        self.deployment = Deployment(
+            world, database, self.wires, self.provider, faults, app, wrap=experiment.wrap
+        )
+        stage.set(world, faults, self._plan_of)
+        self.observer = Observer(world, database, self.provider)
+        self.outside = Outside(self.deployment)
+        self.storms = Storms(self.deployment, self.observer)
+        self.funded = {(tenant, "main"): FUNDS for tenant in TENANTS}
+        for tenant, account in self.funded:
+            database.fund(tenant=tenant, account=account, credits=FUNDS)
+        chance = Random(f"layout|{seed}")
+        layout = chance.choice(LAYOUTS)
+        for number, roles in enumerate(layout, start=1):
+            self.deployment.node(f"n{number}", roles).start()
+        self.storms.arm()
+        self.hand = Stagehand(
+            world=world,
+            database=database,
+            observer=self.observer,
+            outside=self.outside,
+            seed=seed,
+            profile=profile,
+            sessions=[],
+        )
+        for name, actor in (scenario.script or crowd)(self.hand):
+            self.outside.process.spawn(name, actor)
+        self.judge = Judge(
+            database, MemoryAuditStore(database), self.observer, self.provider, funded=self.funded
+        )
+
+    def _plan_of(self, run_id: Any) -> CompiledPlan:
+        row = self.database.tables.runs[run_id]
+        return compile_document(bytes(self.database.tables.plans[row.tenant, row.fingerprint].plan))
+
+    def run(self) -> Result:
+        safety = self.profile.safety_seconds
+        stopped = self._go(safety)
+        at_rest = False
+        if not stopped:
+            self.storms.calm()
+            for session in self.hand.sessions[:1]:
+                self.outside.process.spawn("closer", close(session, self.hand.sessions))
+            end = self.world.monotonic() + LIVENESS_SECONDS
+            while not stopped and not at_rest and self.world.monotonic() < end and self.world.steps < STEPS_MAX:
+                stopped = self._go(self.world.monotonic() + 20)
+                at_rest = self._rests()
+            if not stopped and not at_rest:
+                self.observer.broken("I35", f"not at rest after {LIVENESS_SECONDS:.0f} s: {self._restless()}")
+            if at_rest:
+                self.judge.judge()
+                for session in self.hand.sessions:
+                    session.judge()
+        self._note_defects()
+        self.world.end()
+        return self._result(at_rest)
+
+    def _go(self, until: float) -> bool:
+        """Run to a time; whether a violation stopped it."""
+        world, observer = self.world, self.observer
+        world.after_step = observer.look
+        done = (lambda: bool(observer.violations or world.defects)) if self._stop_at_first else None
+        return world.run(until_us=int(until * MICRO), steps_max=STEPS_MAX, done=done)
+
+    def _note_defects(self) -> None:
+        for defect in self.world.defects[:3]:
+            self.observer.broken("defect", defect)
+
+    def _rests(self) -> bool:
+        return not self._restless()
+
+    def _restless(self) -> str:
+        """What still moves; empty when every run is over or waits for a person, and nothing is behind."""
+        tables = self.database.tables
+        now = self.world.now()
+        for run_id, row in tables.runs.items():
+            open_effects = [tables.effects[id_] for id_ in tables.open_effects.get(run_id, ())]
+            if any(effect.receipt is not None or effect.state == "expired" for effect in open_effects):
+                return f"receipts of {run_id} wait"
+            if tables.open_inbox.get(run_id):
+                return f"callbacks of {run_id} wait"
+            if tables.open_signals.get(run_id):
+                return f"signals of {run_id} wait"
+            if row.status in TERMINAL:
+                if open_effects:
+                    return f"{run_id} is {row.status} with {len(open_effects)} open effects"
+                continue
+            if row.status == "accepted" and not open_effects and self._queued(run_id):
+                continue
+            if open_effects or row.status not in PATIENT:
+                states = [(e.step, e.kind, e.state, e.attempt, e.generation, e.leases) for e in open_effects]
+                return f"{run_id} is {row.status} {row.blockers} with {states}"
+            for key, timer in tables.timers.items():
+                if key[0] == run_id and (timer.due_at - now).total_seconds() < 600:
+                    return f"timer {key[1]} of {run_id} is due in {(timer.due_at - now).total_seconds():.0f} s"
+        return self.wires.backlog()
+
+    def _queued(self, run_id: Any) -> bool:
+        """A queued run waits for a holder of its scopes, which waits for a person."""
+        seen = self.observer.runs.get(run_id)
+        return seen is not None and seen.queued and any(
+            row.status in PATIENT for row in self.database.tables.runs.values()
+        )
+
+    def _result(self, at_rest: bool) -> Result:
+        tables = self.database.tables
+        kinds: dict[str, int] = {}
+        joins: dict[str, int] = {}
+        for seen in self.observer.runs.values():
+            for step in seen.plan.steps:
+                kind = getattr(step, "kind", "activity")
+                kinds[kind] = kinds.get(kind, 0) + 1
+                if step.depends_on:
+                    join = getattr(step, "join", "all_succeeded")
+                    joins[join] = joins.get(join, 0) + 1
+        commands: dict[str, int] = {}
+        answers: dict[str, int] = {}
+        for session in self.hand.sessions:
+            for name, count in session.kinds.items():
+                commands[name] = commands.get(name, 0) + count
+            for name, count in session.answers.items():
+                answers[name] = answers.get(name, 0) + count
+        statuses: dict[str, int] = {}
+        for row in tables.runs.values():
+            statuses[row.status] = statuses.get(row.status, 0) + 1
+        return Result(
+            seed=self.seed,
+            profile=self.profile,
+            violations=tuple(self.observer.violations),
+            events=sum(self.observer.event_types.values()),
+            steps=self.world.steps,
+            at_rest=at_rest,
+            digest=self.world.digest() if self.observer.violations else "",
+            happened=tuple(self.faults.happened),
+            counts={
+                "fault": dict(self.faults.counts),
+                "place": dict(self.faults.places),
+                "command": commands,
+                "kind": kinds,
+                "join": joins,
+                "event": dict(self.observer.event_types),
+                "answer": answers,
+            },
+            trace=tuple(self.world.trace),
+            statuses=statuses,
+        )
+
+
+def crowd(hand: Stagehand) -> Iterable[tuple[str, Any]]:
+    """Two clients who start runs, and two who meddle with them, over one or two tenants."""
+    chance = Random(f"crowd|{hand.seed}")
+    until = hand.profile.safety_seconds * 0.8
+    starters = [hand.session("ann", "t1"), hand.session("bob", chance.choice(TENANTS))]
+    meddlers = [hand.session("eve", "t1"), hand.session("kim", chance.choice(TENANTS))]
+    for number, session in enumerate(starters):
+        yield session.name, start_runs(session, runs=chance.randint(1, 2), seed=f"{hand.seed}|{number}")
+    for session in meddlers:
+        yield session.name, meddle(session, starters, until=until, busy=chance.choice((4.0, 15.0, 60.0)))
+
+
+async def close(session: Session, sessions: Sequence[Session]) -> None:
+    """When nothing goes wrong any more: a person who goes through what waits, and decides about half of it."""
+    runs = list(dict.fromkeys(run_id for other in sessions for run_id in other.runs if other.principal.tenant == session.principal.tenant))
+    for run_id in runs:
+        if session.chance.random() < 0.6:
+            await session.world.sleep(session.chance.random() * 30)
+            await control(session, run_id, careful=True)
+
+
+class _Hooks:
+    """Where a statement goes that waits for a lock."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def wait(self, reason: str) -> None:
+        """Let others go on."""
+        await self._world.pause(f"lock {reason}")
+
+
+class _AuthorityFaults:
+    """What a port cannot do to a call: rows that somebody else holds, and readers that are a moment behind."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def strike(self, statement: str) -> Any:
+        """Now and then every row that may be skipped is held by somebody else."""
+        return "conflict" if self._faults.happens("conflict", f"rows.{statement}") else None
+
+    def hides(self, statement: str, run_id: Any) -> bool:
+        """Now and then a reader of many runs does not see the last of one yet."""
+        return self._faults.happens("hidden", f"rows.{statement}")
+
