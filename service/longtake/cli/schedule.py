@@ -22,7 +22,7 @@ from longtake.postgres.schedules import PostgresScheduleStore
 from longtake.settings import Settings
 from longtake.store.scheduling import OccurrenceRow, ScheduleRow
 from longtake.workflow.cron import Timetable
-from longtake.workflow.schedule import CatchUp, Overlap, Schedule, Template
+from longtake.workflow.schedule import CatchUp, Overlap, Schedule, Template, check_schedule
 
 T = TypeVar("T")
 
@@ -79,6 +79,7 @@ def create(
         start_at=_moment("--start-at", start_at),
         end_at=_moment("--end-at", end_at),
     )
+    check_schedule(schedule)  # what is wrong with it is said even where there is no store
     first = _with(data_dir, config, lambda schedules: schedules.create(schedule))
     if json:
         print_json({"id": id, "tenant": tenant, "next_at": first})
