@@ -130,7 +130,7 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-@promise("H03")
+@promise("H26")
 async def test_a_captured_run_verifies_and_says_today_what_it_said_then(path: Path) -> None:
     run = read_captured(path)
 
