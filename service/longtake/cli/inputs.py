@@ -3,11 +3,18 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from cyclopts import Parameter
 
 from longtake.errors import ConfigurationError
+
+Input = Annotated[str, Parameter(help="A JSON file, or - for standard input")]
+"""The option that names a file of JSON."""
+
+Policy = Annotated[list[str] | None, Parameter(help="Policy member as name=value; may be given again")]
+"""The option for members of a workflow's policy."""
 
 
 def read_input(name: str, *, option: str = "--input") -> Any:

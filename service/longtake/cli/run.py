@@ -1,22 +1,30 @@
-"""`longtake run`: runs over HTTP - started, listed, shown, watched, cancelled, tried again."""
+"""`longtake run`: runs over HTTP - started, listed, shown, watched; and below the same name everything that controls them.
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+Leaves to others: controlling (run_control.py), and starting from a run that is there (run_successors.py).
+"""
+
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import App, Parameter
 
-from longtake.cli.inputs import read_input
+from longtake.cli.inputs import Input, read_input
 from longtake.cli.output import Json, print_json, print_line, print_table
 from longtake.cli.place import Server
-from longtake.cli.process import run as run_async
+from longtake.cli.run_control import cancel, event, input_, pause, resume, retry
+from longtake.cli.run_successors import follow_up, fork, steer
+from longtake.cli.sending import CommandId, StartOptions, print_accepted, with_client
 from longtake.cli.watching import watch_run
-from longtake.client import Accepted, Client, RunPage, StepNow
+from longtake.client import Client, RunPage, StepNow
 from longtake.contracts.summary import Summary
 
-T = TypeVar("T")
+StartKind = Literal["generation", "new_turn", "utility", "export"]
 
 app = App(name="run", help="Start, watch and control runs.")
+for control in (cancel, retry, pause, resume, event, steer, fork):
+    app.command(control)
+app.command(input_, name="input")
+app.command(follow_up, name="follow-up")
 
 ENDED_WELL = "completed"
 
@@ -25,26 +33,27 @@ ENDED_WELL = "completed"
 def start(
     workflow: str,
     *,
-    input: Annotated[str, Parameter(help="A JSON file, or - for standard input")],
+    input: Input,
     project: Annotated[str, Parameter(help="The project the run belongs to")],
-    id: Annotated[
-        str | None, Parameter(help="Your id of this command; the same id again is the same run")
-    ] = None,
+    kind: Annotated[StartKind, Parameter(help="What the run is to its conversation")] = "generation",
+    options: StartOptions | None = None,
+    id: CommandId = None,
     watch: Annotated[bool, Parameter(negative=(), help="Follow the run to its end")] = False,
     server: Server | None = None,
     json: Json = False,
 ) -> int:
     """Start `name@version` with an input."""
     given = read_input(input)
+    chosen = (options or StartOptions()).as_arguments()
 
     async def work(client: Client) -> int:
-        accepted = await client.start(workflow, given, project=project, command_id=id)
-        _print_accepted(accepted, json)
+        accepted = await client.start(workflow, given, project=project, kind=kind, command_id=id, **chosen)
+        print_accepted(accepted, json)
         if watch and accepted.run_id is not None:
             return await _watched(client, accepted.run_id, json)
         return 0
 
-    return _with(server, work)
+    return with_client(server, work)
 
 
 @app.command(name="list")
@@ -65,7 +74,7 @@ def list_(
             project=project, status=status, workflow=workflow, limit=limit, cursor=cursor
         )
 
-    page = _with(server, work)
+    page = with_client(server, work)
     if json:
         print_json(page)
         return
@@ -97,7 +106,7 @@ def show(run_id: str, *, server: Server | None = None, json: Json = False) -> No
     async def work(client: Client) -> tuple[Summary, list[StepNow]]:
         return await client.summary(run_id), await client.steps(run_id)
 
-    summary, steps = _with(server, work)
+    summary, steps = with_client(server, work)
     if json:
         print_json({"summary": summary, "steps": steps})
         return
@@ -127,52 +136,7 @@ def watch(run_id: str, *, server: Server | None = None, json: Json = False) -> i
     async def work(client: Client) -> int:
         return await _watched(client, run_id, json)
 
-    return _with(server, work)
-
-
-@app.command
-def cancel(
-    run_id: str,
-    *,
-    reason: str | None = None,
-    revision: Annotated[
-        int | None, Parameter(help="The revision you saw; the present one without it")
-    ] = None,
-    id: Annotated[str | None, Parameter(help="Your id of this command")] = None,
-    server: Server | None = None,
-    json: Json = False,
-) -> None:
-    """Cancel a run; what was paid for and not delivered is settled."""
-
-    async def work(client: Client) -> Accepted:
-        return await client.cancel(run_id, reason=reason, revision=revision, command_id=id)
-
-    _print_accepted(_with(server, work), json)
-
-
-@app.command
-def retry(
-    run_id: str,
-    *,
-    step: Annotated[str | None, Parameter(help="Only this step")] = None,
-    accept_double_cost: Annotated[
-        bool, Parameter(negative=(), help="A call whose outcome is not known may be paid twice")
-    ] = False,
-    revision: Annotated[
-        int | None, Parameter(help="The revision you saw; the present one without it")
-    ] = None,
-    id: Annotated[str | None, Parameter(help="Your id of this command")] = None,
-    server: Server | None = None,
-    json: Json = False,
-) -> None:
-    """Go on with the blocked steps of a run."""
-
-    async def work(client: Client) -> Accepted:
-        return await client.retry(
-            run_id, step=step, accept_double_cost=accept_double_cost, revision=revision, command_id=id
-        )
-
-    _print_accepted(_with(server, work), json)
+    return with_client(server, work)
 
 
 def print_summary(summary: Summary) -> None:
@@ -200,23 +164,3 @@ async def _watched(client: Client, run_id: str, as_json: bool) -> int:
         print_line("")
         print_summary(summary)
     return 0 if summary.status == ENDED_WELL else 1
-
-
-def _print_accepted(accepted: Accepted, as_json: bool) -> None:
-    if as_json:
-        print_json(accepted)
-        return
-    again = " (as before)" if accepted.replayed else ""
-    print_line(f"{accepted.kind} {accepted.command_id}: {accepted.status}{again}")
-    if accepted.run_id is not None:
-        print_line(f"run {accepted.run_id}")
-
-
-def _with(server: Server | None, work: Callable[[Client], Awaitable[T]]) -> T:
-    """Run `work` with a client."""
-
-    async def main() -> T:
-        async with (server or Server()).client() as client:
-            return await work(client)
-
-    return run_async(main())

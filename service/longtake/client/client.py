@@ -6,7 +6,6 @@ async with Client("http://127.0.0.1:8600", key) as client:
 """
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +15,6 @@ import httpx2
 import msgspec
 
 from longtake.client.answers import (
-    Accepted,
     CommandNow,
     EventPage,
     EventSeen,
@@ -27,10 +25,10 @@ from longtake.client.answers import (
     RunPage,
     StepNow,
 )
+from longtake.client.commands import Commands
 from longtake.client.download import download
 from longtake.client.http import Wire
 from longtake.client.stream import follow
-from longtake.contracts.commands import Command, CommandKind
 from longtake.contracts.summary import TERMINAL, Summary
 
 PATIENCE_SECONDS = 30.0
@@ -48,13 +46,13 @@ class _Artifacts(msgspec.Struct):
     artifacts: list[PublishedArtifact]
 
 
-class Client:
+class Client(Commands):
     """One server, one key. Refusals are raised as ProblemReceived, an absent server as ServerUnreachable."""
 
     def __init__(
         self, url: str, key: str | None = None, *, patience_seconds: float = PATIENCE_SECONDS
     ) -> None:
-        self._wire = Wire(url, key, patience_seconds=patience_seconds)
+        super().__init__(Wire(url, key, patience_seconds=patience_seconds))
 
     @property
     def url(self) -> str:
@@ -73,110 +71,11 @@ class Client:
         """Let go of connections."""
         await self._wire.close()
 
-    # --- commands ---------------------------------------------------------------------------------------------------
-
-    async def start(
-        self,
-        workflow: str,
-        input: Any,
-        *,
-        project: str,
-        command_id: str | None = None,
-        policy: Mapping[str, Any] | None = None,
-        account: str | None = None,
-    ) -> Accepted:
-        """Start a run. The same command id again gives the same run."""
-        payload: dict[str, Any] = {"workflow": workflow, "input": input}
-        if policy:
-            payload["policy"] = dict(policy)
-        if account is not None:
-            payload["account"] = account
-        return await self.command("generation", project=project, payload=payload, command_id=command_id)
-
-    async def cancel(
-        self,
-        run_id: str,
-        *,
-        revision: int | None = None,
-        reason: str | None = None,
-        command_id: str | None = None,
-    ) -> Accepted:
-        """Cancel a run; without a revision, as it is now."""
-        payload = {"reason": reason} if reason is not None else {}
-        return await self._control("cancel", run_id, revision, payload, command_id)
-
-    async def retry(
-        self,
-        run_id: str,
-        *,
-        step: str | None = None,
-        accept_double_cost: bool = False,
-        revision: int | None = None,
-        command_id: str | None = None,
-    ) -> Accepted:
-        """Go on with blocked steps, or with one of them."""
-        payload: dict[str, Any] = {}
-        if step is not None:
-            payload["step"] = step
-        if accept_double_cost:
-            payload["accept_double_cost"] = True
-        return await self._control("retry", run_id, revision, payload, command_id)
-
-    async def command(
-        self,
-        kind: CommandKind,
-        *,
-        project: str,
-        payload: Mapping[str, Any],
-        targets: tuple[str, ...] = (),
-        expected_revision: int | None = None,
-        command_id: str | None = None,
-    ) -> Accepted:
-        """Send any command. Repeated while the server is away: its id makes that safe."""
-        command = Command(
-            kind=kind,
-            project=project,
-            payload=dict(payload),
-            targets=targets,
-            expected_revision=expected_revision,
-            client_command_id=command_id or uuid.uuid4().hex,
-        )
-        response = await self._wire.request(
-            "POST",
-            "/v1/commands",
-            content=msgspec.json.encode(command),
-            headers={
-                "Content-Type": "application/json",
-                "Idempotency-Key": str(command.client_command_id),
-            },
-        )
-        accepted = msgspec.json.decode(response.content, type=Accepted)
-        replayed = response.headers.get("idempotency-replayed") == "true"
-        return msgspec.structs.replace(accepted, replayed=replayed)
-
-    async def _control(
-        self,
-        kind: CommandKind,
-        run_id: str,
-        revision: int | None,
-        payload: Mapping[str, Any],
-        command_id: str | None,
-    ) -> Accepted:
-        run = await self.run(run_id)
-        return await self.command(
-            kind,
-            project=run.project,
-            payload=payload,
-            targets=(run.run_id,),
-            expected_revision=run.revision if revision is None else revision,
-            command_id=command_id,
-        )
+    # --- reading ----------------------------------------------------------------------------------------------------
 
     async def command_status(self, command_id: str) -> CommandNow:
         """A command of one's own as it stands."""
         return await self._get(f"/v1/commands/{command_id}", CommandNow)
-
-    # --- reading ----------------------------------------------------------------------------------------------------
 
     async def run(self, run_id: str) -> Run:
         """One run."""

@@ -1,43 +1,44 @@
 """Reading commands: from bytes to a Command, its payload, its target and its signal; everything wrong is named.
 
+What a kind needs stands in the table (contracts/command_table.py); here it is held against what was sent.
 Leaves to others: deciding and keeping (admission.py).
 """
 
 import uuid
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from longtake.contracts.command_table import (
+    TABLE,
+    CancelBody,
+    EventBody,
+    ForkBody,
+    InputBody,
+    RetryBody,
+    StartBody,
+    SteerBody,
+)
 from longtake.contracts.commands import COMMAND_BYTES_MAX, Command
 from longtake.contracts.ids import NAME_PATTERN, is_name
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import ProblemError, problem
-from longtake.contracts.signals import CancelRun, RetryRun
+from longtake.contracts.signals import (
+    CancelRun,
+    PauseRun,
+    ProvideInput,
+    ResumeRun,
+    RetryRun,
+    SendEvent,
+    SupersedeRun,
+)
 from longtake.errors import Refused
 
-DEFAULT_ACCOUNT = "main"
+Control = CancelRun | RetryRun | PauseRun | ResumeRun | ProvideInput | SendEvent
 
 T = TypeVar("T")
 
 _commands = msgspec.json.Decoder(Command)
-
-
-class GenerationBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Payload of a generation command."""
-
-    workflow: str
-    input: dict[str, object] = {}
-    policy: dict[str, object] = {}
-    account: str = DEFAULT_ACCOUNT
-
-
-class _CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    reason: str | None = None
-
-
-class _RetryBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    step: str | None = None
-    accept_double_cost: bool = False
 
 
 def read_command(raw: bytes, *, key: str | None) -> Command:
@@ -92,8 +93,9 @@ def read_command(raw: bytes, *, key: str | None) -> Command:
 
 
 def payload_of(command: Command, shape: type[T]) -> T:
+    """The payload in the shape of the command's kind. Raises Refused: invalid-command."""
     try:
-        return msgspec.convert(command.payload, shape)
+        made = msgspec.convert(command.payload, shape)
     except msgspec.ValidationError as error:
         place = _place_of(error, prefix="/payload")
         raise Refused(
@@ -101,20 +103,50 @@ def payload_of(command: Command, shape: type[T]) -> T:
                 "invalid-command", f"The payload of a {command.kind} command is not valid: {error}.", place
             )
         ) from error
+    fault = _fault_of(made)
+    if fault is not None:
+        raise Refused(
+            problem(
+                "invalid-command",
+                f"The payload of a {command.kind} command is not valid: {fault.message}.",
+                fault,
+            )
+        )
+    return made
 
 
-def _place_of(error: msgspec.ValidationError, prefix: str = "") -> ProblemError:
-    """Turn msgspec's `... - at `$.a[0]`` into a JSON pointer."""
-    message, _, path = str(error).partition(" - at `$")
-    pointer = path.rstrip("`").replace("[", ".").replace("]", "").replace(".", "/")
-    return ProblemError(prefix + pointer, message, "see the schema `command` under schemas/")
+def check(command: Command) -> None:
+    """Hold a command against the row of its kind: payload, targets and revision. Raises Refused."""
+    row = TABLE[command.kind]
+    payload_of(command, row.body)
+    if row.needs_run:
+        target_of(command)
+    elif command.targets:
+        raise Refused(
+            problem(
+                "invalid-command",
+                f"A {command.kind} command is about no run that exists.",
+                ProblemError("/targets", f"names {len(command.targets)}", "leave it out"),
+            )
+        )
+    if row.needs_revision:
+        revision_of(command)
+    elif command.expected_revision is not None:
+        raise Refused(
+            problem(
+                "invalid-command",
+                f"A {command.kind} command moves no run, so it asks for no revision.",
+                ProblemError("/expected_revision", "has no meaning here", "leave it out, and If-Match too"),
+            )
+        )
 
 
-def target_of(command: Command) -> tuple[uuid.UUID, int]:
+def target_of(command: Command) -> uuid.UUID:
+    """The one run that the command is about. Raises Refused: invalid-command."""
     try:
         if len(command.targets) != 1:
             raise ValueError(f"{len(command.targets)} targets")
-        run_id = uuid.UUID(command.targets[0])
+        return uuid.UUID(command.targets[0])
     except ValueError as error:
         raise Refused(
             problem(
@@ -123,6 +155,10 @@ def target_of(command: Command) -> tuple[uuid.UUID, int]:
                 ProblemError("/targets", f"does not name one run: {error}", "give the run_id of the run"),
             )
         ) from error
+
+
+def revision_of(command: Command) -> int:
+    """The revision its sender saw. Raises Refused: precondition-missing."""
     if command.expected_revision is None:
         raise Refused(
             problem(
@@ -133,20 +169,96 @@ def target_of(command: Command) -> tuple[uuid.UUID, int]:
                 ),
             )
         )
-    return run_id, command.expected_revision
+    return command.expected_revision
 
 
-def signal_of(command: Command, principal: Principal, command_id: str, revision: int) -> CancelRun | RetryRun:
-    if command.kind == "cancel":
-        cancel = payload_of(command, _CancelBody)
-        return CancelRun(
-            command_id=command_id, actor=principal.actor, expected_revision=revision, reason=cancel.reason
-        )
-    retry = payload_of(command, _RetryBody)
-    return RetryRun(
-        command_id=command_id,
+def signal_of(command: Command, principal: Principal) -> Control:
+    """The fact that a command which starts nothing is to its run."""
+    command_id, actor, revision = str(command.client_command_id), principal.actor, revision_of(command)
+    match command.kind:
+        case "cancel":
+            cancel = payload_of(command, CancelBody)
+            return CancelRun(
+                command_id=command_id, actor=actor, expected_revision=revision, reason=cancel.reason
+            )
+        case "retry":
+            retry = payload_of(command, RetryBody)
+            return RetryRun(
+                command_id=command_id,
+                actor=actor,
+                expected_revision=revision,
+                step=retry.step,
+                accept_double_cost=retry.accept_double_cost,
+            )
+        case "pause":
+            return PauseRun(command_id=command_id, actor=actor, expected_revision=revision)
+        case "resume":
+            return ResumeRun(command_id=command_id, actor=actor, expected_revision=revision)
+        case "provide_input":
+            given = payload_of(command, InputBody)
+            return ProvideInput(
+                command_id=command_id,
+                actor=actor,
+                expected_revision=revision,
+                step=given.step,
+                answer=given.answer,
+                cap=given.cap,
+            )
+        case "send_event":
+            event = payload_of(command, EventBody)
+            return SendEvent(
+                command_id=command_id,
+                actor=actor,
+                expected_revision=revision,
+                name=event.name,
+                payload=event.payload,
+            )
+        case _:
+            raise AssertionError(f"a {command.kind} command starts a run")
+
+
+def supersede_of(command: Command, principal: Principal, by_run: uuid.UUID) -> SupersedeRun:
+    """The fact that a steer command is to the run whose place is taken."""
+    return SupersedeRun(
+        by_run=by_run,
+        command_id=str(command.client_command_id),
         actor=principal.actor,
-        expected_revision=revision,
-        step=retry.step,
-        accept_double_cost=retry.accept_double_cost,
+        expected_revision=revision_of(command),
     )
+
+
+def _fault_of(body: Any) -> ProblemError | None:
+    """What the types of a payload cannot say."""
+    match body:
+        case InputBody() if (body.answer is None) == (body.cap is None):
+            what = "both are given" if body.cap is not None else "neither is given"
+            return ProblemError(
+                "/payload/answer",
+                f"of answer and cap {what}",
+                "send the answer a gate asks for, or the new cap of a step that does not fit",
+            )
+        case InputBody(cap=int(cap)) if cap < 1:
+            return ProblemError("/payload/cap", f"is {cap}", "send the new cap in whole credits")
+        case EventBody() if not is_name(body.name):
+            return ProblemError(
+                "/payload/name", f"is {body.name[:64]!r}", f"use 1 to 64 characters of {NAME_PATTERN}"
+            )
+        case StartBody(start_at=start_at) if start_at is not None and start_at.tzinfo is None:
+            return ProblemError(
+                "/payload/start_at",
+                f"{start_at.isoformat()} has no time zone",
+                'end it with "Z" or an offset',
+            )
+        case StartBody(max_credits=int(most)) | SteerBody(max_credits=int(most)) if most < 0:
+            return ProblemError("/payload/max_credits", f"is {most}", "send whole credits, 0 or more")
+        case ForkBody(max_extra_credits=int(most)) if most < 0:
+            return ProblemError("/payload/max_extra_credits", f"is {most}", "send whole credits, 0 or more")
+        case _:
+            return None
+
+
+def _place_of(error: msgspec.ValidationError, prefix: str = "") -> ProblemError:
+    """Turn msgspec's `... - at `$.a[0]`` into a JSON pointer."""
+    message, _, path = str(error).partition(" - at `$")
+    pointer = path.rstrip("`").replace("[", ".").replace("]", "").replace(".", "/")
+    return ProblemError(prefix + pointer, message, "see the schema `command` under schemas/")

@@ -17,7 +17,7 @@ from longtake.contracts.problems import Problem
 from longtake.contracts.signals import Outgoing
 from longtake.workflow import money
 from longtake.workflow.decision import Decision, Ignored, PublishedArtifact, TimerIntent
-from longtake.workflow.families import relatives
+from longtake.workflow.families import frees_scopes, relatives
 from longtake.workflow.refs import Reference, resolve_references
 from longtake.workflow.state import OpenEffect, RunState, evolve
 
@@ -45,6 +45,7 @@ class Draft:
         self._blocked_until = state.blocked_until
         self._deadline_at = state.deadline_at if state.revision else None
         self._losers_until = state.losers_until
+        self._paused = state.paused_at is not None
         self._ending = state.ending is not None
         self._ended = state.terminal
 
@@ -143,7 +144,7 @@ class Draft:
             ),
             outgoing=(*self._outgoing, *relatives(state, begins_ending=begins_ending, ends=ends)),
             raise_hold_by=self._raise_hold_by,
-            scopes_released=begins_ending or (ends and not self._ending),
+            scopes_released=frees_scopes(state, begins_ending=begins_ending, ends=ends),
             hold_released=ends,
             touched=tuple(self._touched),
             command_status=command_status,
@@ -212,11 +213,12 @@ class Draft:
             for key, due_at in self._timers_changed.items()
             if due_at is not None
         ]
-        if state.deadline_at is not None and state.deadline_at != self._deadline_at and not ends:
+        resumes = self._paused and state.paused_at is None and state.ending is None
+        if state.deadline_at is not None and not ends and (resumes or state.deadline_at != self._deadline_at):
             timers.append(TimerIntent(key="run_deadline", due_at=state.deadline_at))
         if state.losers_until is not None and state.losers_until != self._losers_until:
             timers.append(TimerIntent(key="losers", due_at=state.losers_until))
-        if state.blocked_until is not None and state.blocked_until != self._blocked_until:
+        if state.blocked_until is not None and (resumes or state.blocked_until != self._blocked_until):
             timers.append(TimerIntent(key="blocked_deadline", due_at=state.blocked_until))
         if begins_ending and not ends and state.ending is not None:
             timers.append(TimerIntent(key="settlement", due_at=state.ending.settle_until))
@@ -225,11 +227,13 @@ class Draft:
     def _timers_cancelled(self, *, ends: bool) -> tuple[str, ...]:
         state = self.state
         cancelled = [key for key, due_at in self._timers_changed.items() if due_at is None]
-        if ends and state.deadline_at is not None:
+        # A paused run has no such time; it is armed anew, and later, when the run goes on.
+        pauses = state.paused_at is not None and not self._paused
+        if (ends or pauses) and state.deadline_at is not None:
             cancelled.append("run_deadline")
         if self._losers_until is not None and state.losers_until is None:
             cancelled.append("losers")
-        if self._blocked_until is not None and state.blocked_until is None:
+        if self._blocked_until is not None and (pauses or state.blocked_until is None):
             cancelled.append("blocked_deadline")
         if ends and self._ending:
             cancelled.append("settlement")

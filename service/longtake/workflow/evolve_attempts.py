@@ -71,6 +71,16 @@ def keep_result(
     state.results[index] = kept
 
 
+def _keep_delivery(state: RunState, index: int, event: events.StepSucceeded) -> None:
+    """Keep what a child run hands to its parent: of the step that delivers, else of the last in plan order."""
+    delivers = state.plan.plan.delivers
+    if state.parent is None or index < state.delivered_by or (delivers or event.step) != event.step:
+        return
+    document = step_document(event.result, event.artifacts, None)
+    state.delivered = {"result": document["result"], "artifacts": document["artifacts"]}
+    state.delivered_by = index
+
+
 def _steps_scheduled(state: RunState, event: events.StepsScheduled, at: datetime) -> None:
     state.begun = True
     for item in event.steps:
@@ -126,6 +136,7 @@ def _step_succeeded(state: RunState, event: events.StepSucceeded, at: datetime) 
     if event.source == "event" and event.command_id is not None:
         consume(state, str(plan.event), event.command_id)
     keep_result(state, index, event.result, event.artifacts)
+    _keep_delivery(state, index, event)
     state.succeeded += 1
     state.succeeded_by_phase[plan.phase] = state.succeeded_by_phase.get(plan.phase, 0) + 1
     state.kept += plan.price
@@ -174,7 +185,9 @@ def _step_blocked(state: RunState, event: events.StepBlocked, at: datetime) -> N
     index, step = touch(state, event.step)
     remember_error(step, event)
     close_effect(state, step)
-    if index in state.gates:
+    if event.blocker == "child_not_completed":
+        close_gate(state, index)
+    elif index in state.gates:
         # It stays open; its time is over.
         arm(state, index, None)
         state.gates[index] = msgspec.structs.replace(state.gates[index], until=None)
@@ -236,6 +249,7 @@ def _steps_abandoned(state: RunState, event: events.StepsAbandoned, at: datetime
 def _attempts_withdrawn(state: RunState, event: events.AttemptsWithdrawn, at: datetime) -> None:
     for key in event.steps:
         index, step = touch(state, key)
+        unblock(state, key)
         close_effect(state, step)
         step.recalled, step.withdrawn = False, True
         make_ready(state, index)

@@ -28,6 +28,7 @@ from longtake.workflow.draft import Draft
 from longtake.workflow.compensating import apply_compensation
 from longtake.workflow.ending import late_words, learn_late, settle_when_known
 from longtake.workflow.passing import settle_abandoned
+from longtake.workflow.pausing import take_back
 from longtake.workflow.reconciling import BLOCKER, apply_look_up, look
 from longtake.workflow.retry import LOOK_UP, delay_ms
 from longtake.workflow.run_state import RunState, StepState
@@ -131,6 +132,8 @@ def _apply(draft: Draft, signal: OutcomeReported, step: StepState) -> None:
             lose_poll(draft, key, step, f"the poll got no answer: {outcome.evidence}", work)
         case Unknown() | NotFound() | Impossible():
             look(draft, key, outcome.evidence, work)
+        case Cancelled() if step.recalled:
+            take_back(draft, key)
         case Cancelled():
             fail(draft, key, _stopped(outcome), work)
         case _:

@@ -10,26 +10,47 @@ from datetime import datetime
 from typing import assert_never
 
 from longtake.contracts.signals import (
+    BeginRun,
     CallbackArrived,
     CancelRun,
+    ChildEnded,
+    ChildRefused,
     DeadlinePassed,
     LeaseExpired,
     OutcomeReported,
+    ParentClosed,
+    PauseRun,
     PlanChecked,
+    ProvideInput,
     ReducerFailed,
+    ResumeRun,
     RetryRun,
+    SendEvent,
     Signal,
+    SupersedeRun,
     TimerFired,
+    WorkStalled,
 )
 from longtake.workflow.actions import available_actions
 from longtake.workflow.admission import AcceptedFacts, open_run
+from longtake.workflow.answering import on_event, on_input
 from longtake.workflow.callbacks import on_callback
-from longtake.workflow.controlling import on_cancel, on_plan_checked, on_reducer_failed, on_retry
+from longtake.workflow.children import on_child_ended, on_child_refused, on_parent_closed
+from longtake.workflow.controlling import (
+    on_cancel,
+    on_plan_checked,
+    on_reducer_failed,
+    on_retry,
+    on_supersede,
+)
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
 from longtake.workflow.lapses import on_lapse
 from longtake.workflow.outcomes import on_outcome
+from longtake.workflow.pausing import on_pause, on_resume
+from longtake.workflow.queueing import on_begin
 from longtake.workflow.run_state import RunState
+from longtake.workflow.stalling import on_stalled
 from longtake.workflow.timers import on_timer
 
 __all__ = ["AcceptedFacts", "accept", "available_actions", "decide"]
@@ -56,6 +77,26 @@ def decide(state: RunState, signal: Signal, now: datetime) -> Decision:
             return on_cancel(draft, signal)
         case RetryRun():
             return on_retry(draft, signal)
+        case PauseRun():
+            return on_pause(draft, signal)
+        case ResumeRun():
+            return on_resume(draft, signal)
+        case ProvideInput():
+            return on_input(draft, signal)
+        case SendEvent():
+            return on_event(draft, signal)
+        case SupersedeRun():
+            return on_supersede(draft, signal)
+        case BeginRun():
+            return on_begin(draft, signal)
+        case ChildEnded():
+            return on_child_ended(draft, signal)
+        case ChildRefused():
+            return on_child_refused(draft, signal)
+        case ParentClosed():
+            return on_parent_closed(draft, signal)
+        case WorkStalled():
+            return on_stalled(draft, signal)
         case PlanChecked():
             return on_plan_checked(draft, signal)
         case ReducerFailed():

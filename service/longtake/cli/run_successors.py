@@ -1,0 +1,86 @@
+"""`longtake run steer|follow-up|fork`: runs that begin with one that is there."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from longtake.cli.inputs import Input, Policy, read_input, read_policy
+from longtake.cli.output import Json
+from longtake.cli.place import Server
+from longtake.cli.sending import CommandId, Revision, StartOptions, send
+
+
+def steer(
+    run_id: str,
+    *,
+    input: Annotated[
+        str | None, Parameter(help="A JSON file with the changed input, or -; the old one without it")
+    ] = None,
+    workflow: Annotated[str | None, Parameter(help="Another workflow, as name@version")] = None,
+    policy: Policy = None,
+    account: Annotated[str | None, Parameter(help="Another account that pays")] = None,
+    max_credits: Annotated[
+        int | None, Parameter(help="The most that you allow the successor to cost")
+    ] = None,
+    text: Annotated[str | None, Parameter(help="What the user said")] = None,
+    revision: Revision = None,
+    id: CommandId = None,
+    server: Server | None = None,
+    json: Json = False,
+) -> None:
+    """Put a changed run in the place of an active one."""
+    given = None if input is None else read_input(input)
+    changed = None if policy is None else read_policy(policy)
+    send(
+        server,
+        json,
+        lambda client: client.steer(
+            run_id,
+            input=given,
+            workflow=workflow,
+            policy=changed,
+            account=account,
+            max_credits=max_credits,
+            text=text,
+            revision=revision,
+            command_id=id,
+        ),
+    )
+
+
+def follow_up(
+    run_id: str,
+    workflow: str,
+    *,
+    input: Input,
+    options: StartOptions | None = None,
+    id: CommandId = None,
+    server: Server | None = None,
+    json: Json = False,
+) -> None:
+    """Start `name@version` as a run that refers to an earlier one."""
+    given = read_input(input)
+    chosen = (options or StartOptions()).as_arguments()
+    send(server, json, lambda client: client.follow_up(run_id, workflow, given, command_id=id, **chosen))
+
+
+def fork(
+    run_id: str,
+    step: Annotated[str, Parameter(help="This step, and what follows from it, is done anew")],
+    *,
+    max_extra_credits: Annotated[
+        int | None, Parameter(help="The most that you allow it to cost more")
+    ] = None,
+    account: Annotated[str | None, Parameter(help="Another account that pays")] = None,
+    id: CommandId = None,
+    server: Server | None = None,
+    json: Json = False,
+) -> None:
+    """Run an ended run again from a step on; what stands before it is taken over."""
+    send(
+        server,
+        json,
+        lambda client: client.fork(
+            run_id, step, max_extra_credits=max_extra_credits, account=account, command_id=id
+        ),
+    )
