@@ -221,6 +221,7 @@ class MemoryDatabase:
 
         def insert(writing: Session) -> None:
             for effect in late:
+                effect.tx_id = writing.tx_id
                 writing.view.effects.put(effect.id, effect)
 
         await self.run("outbox_insert", insert)

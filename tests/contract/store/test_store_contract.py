@@ -1,0 +1,50 @@
+"""The contract of the authority: every clause holds on Postgres and in memory, and finds out the fake that breaks it.
+
+A clause that no fake can break would prove nothing, so each names its own; the third test runs it there.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from contract.store import admission_clauses, decision_clauses, effect_clauses, sweep_clauses
+from contract.store.bench import MemoryBench, PostgresBench
+from contract.store.clauses import CLAUSES, Clause
+from longtake.errors import LongtakeError
+
+MODULES = (admission_clauses, decision_clauses, effect_clauses, sweep_clauses)
+CLAUSES_MIN = 40
+
+every_clause = pytest.mark.parametrize("clause", CLAUSES, ids=[c.name.replace(" ", "_") for c in CLAUSES])
+
+
+@pytest_asyncio.fixture
+async def postgres(database: Any) -> AsyncIterator[PostgresBench]:
+    bench = await PostgresBench.open(database)
+    try:
+        yield bench
+    finally:
+        await bench.close()
+
+
+@every_clause
+async def test_postgres_keeps_it(clause: Clause, postgres: PostgresBench) -> None:
+    await clause.body(postgres)
+
+
+@every_clause
+async def test_memory_keeps_it(clause: Clause) -> None:
+    await clause.body(MemoryBench())
+
+
+@every_clause
+async def test_a_wrong_fake_is_found_out(clause: Clause) -> None:
+    with clause.wrong() as wrong, pytest.raises((AssertionError, LongtakeError, pytest.fail.Exception)):
+        await clause.body(wrong)
+
+
+def test_there_are_clauses_enough_and_each_has_its_own_name() -> None:
+    assert all(module.__doc__ for module in MODULES)
+    assert len({clause.name for clause in CLAUSES}) == len(CLAUSES) >= CLAUSES_MIN
