@@ -38,19 +38,16 @@ def charge_at_beginning(draft: Draft) -> None:
             charge_cycle(draft, position)
 
 
-def charge_fragment(draft: Draft, key: str, amount: int) -> str | None:
-    """Take the price of steps that an expansion adds to a prepaid run; returns why it cannot be taken instead.
+def charge_fragment(draft: Draft, key: str, amount: int) -> None:
+    """Take the price of steps that an expansion adds to a prepaid run, if it fits under the cap.
 
-    Under pay_as_you_go nothing is taken here: the steps are charged when they begin.
+    Otherwise it is asked for when the first of them would begin. Under pay_as_you_go nothing is taken here: the steps
+    are charged when they begin.
     """
     state = draft.state
-    if state.billing != "prepaid" or amount == 0:
-        return None
-    if amount > money.room(state):
-        return f"the fragment costs {amount} credits, and the cap of {min(state.cap, state.held)} leaves {money.room(state)}"
-    cycle = state.steps[state.plan.position[key]].cycle + 1
-    draft.record(Charged(key=money.charge_key(state, key, cycle), amount=amount, step=key, cycle=cycle))
-    return None
+    if state.billing != "prepaid" or amount == 0 or amount > money.room(state):
+        return
+    _charge_step(draft, state.plan.position[key], amount)
 
 
 def charge_before(draft: Draft, positions: Sequence[int]) -> list[int]:
@@ -60,7 +57,7 @@ def charge_before(draft: Draft, positions: Sequence[int]) -> list[int]:
     """
     state = draft.state
     if state.billing != "pay_as_you_go":
-        return list(positions)
+        return _of_prepaid(draft, positions)
     begin: list[int] = []
     beyond: list[int] = []
     for position in positions:
@@ -86,9 +83,7 @@ def due_before(state: RunState, position: int) -> int:
 def charge_cycle(draft: Draft, position: int) -> None:
     """Begin the next settlement cycle of a step."""
     state = draft.state
-    plan, cycle = state.plan.steps[position], state.steps[position].cycle + 1
-    key = money.charge_key(state, plan.key, cycle)
-    draft.record(Charged(key=key, amount=plan.price, step=plan.key, cycle=cycle))
+    _charge_step(draft, position, state.plan.steps[position].price)
 
 
 def settle_step(draft: Draft, key: str) -> None:
@@ -161,6 +156,32 @@ def raise_cap(draft: Draft, signal: ProvideInput) -> Problem | None:
 def net(state: RunState) -> int:
     """What the run has cost so far."""
     return state.charged - state.refunded
+
+
+def _charge_step(draft: Draft, position: int, amount: int) -> None:
+    state = draft.state
+    step, cycle = state.plan.steps[position].key, state.steps[position].cycle + 1
+    draft.record(Charged(key=money.charge_key(state, step, cycle), amount=amount, step=step, cycle=cycle))
+
+
+def _of_prepaid(draft: Draft, positions: Sequence[int]) -> list[int]:
+    """All of them are paid, but for steps of an expansion that did not fit under the cap: these wait for a larger one."""
+    state = draft.state
+    owed = state.quoted - state.charged
+    added = [position for position in positions if owed > 0 and state.plan.steps[position].price_key is not None]
+    if not added:
+        return list(positions)
+    if owed <= money.room(state):
+        _charge_step(draft, added[0], owed)
+        return list(positions)
+    beyond = [position for position in added if state.plan.steps[position].price > 0]
+    for start in range(0, len(beyond), STEPS_PER_EVENT_MAX):
+        keys = tuple(state.plan.steps[position].key for position in beyond[start : start + STEPS_PER_EVENT_MAX])
+        needed = net(state) + owed
+        draft.record(
+            SpendCapReached(steps=keys, net=net(state), cap=min(state.cap, state.held), needed=needed)
+        )
+    return [position for position in positions if position not in set(beyond)]
 
 
 def _cap_reached(state: RunState, beyond: Iterable[int]) -> SpendCapReached:

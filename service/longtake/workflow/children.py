@@ -16,7 +16,7 @@ from longtake.workflow.ending import learn_late, settle_when_known
 from longtake.workflow.evolve_attempts import SETTLE_SECONDS_MAX
 from longtake.workflow.run_state import RunState
 from longtake.workflow.scheduling import advance
-from longtake.workflow.settling import AttemptFailure, block, fail_run, fault_of
+from longtake.workflow.settling import AttemptFailure, block, fail_step, fault_of
 
 BLOCKER = "child_not_completed"
 
@@ -42,9 +42,7 @@ def on_child_ended(draft: Draft, signal: ChildEnded) -> Decision:
         _without_child(
             draft,
             signal.step,
-            AttemptFailure(
-                error_class="dependency", origin=signal.origin, message=message, retryable=False
-            ),
+            AttemptFailure(error_class="dependency", origin=signal.origin, message=message, retryable=False),
         )
         return draft.decision()
     artifacts = tuple(
@@ -123,9 +121,8 @@ def _unexpected(state: RunState, signal: ChildEnded | ChildRefused) -> str | Non
 
 def _without_child(draft: Draft, key: str, failure: AttemptFailure) -> None:
     """The attempt has no result: wait for a person, whose retry starts another run, or fail as the plan says."""
-    state = draft.state
-    position = state.plan.position[key]
-    if state.plan_of(key).exhausted_policy == "block":
+    if draft.state.plan_of(key).exhausted_policy == "block":
         block(draft, key, BLOCKER, failure)
-    else:
-        fail_run(draft, key, state.steps[position].attempt, failure)
+        return
+    fail_step(draft, key, failure)
+    advance(draft)

@@ -14,6 +14,7 @@ from longtake.contracts.codec import to_json
 from longtake.contracts.events import PlanExpanded
 from longtake.contracts.outcomes import Succeeded
 from longtake.errors import InvalidPlan
+from longtake.workflow.charging import charge_fragment
 from longtake.workflow.conditions import references_of
 from longtake.workflow.draft import Draft
 from longtake.workflow.plan import CompiledPlan, Plan, compile_steps
@@ -59,8 +60,10 @@ def expand(draft: Draft, key: str, outcome: Succeeded) -> str | None:
     size = len(to_json(documents))
     if size > FRAGMENT_BYTES_MAX:
         return f"the fragment is {size} bytes long, at most {FRAGMENT_BYTES_MAX} are taken: refer to large inputs by key"
-    quoted = state.quoted + sum(step.price for step in fragment)
-    draft.record(PlanExpanded(step=key, steps=documents, quoted=quoted))
+    price = sum(step.price for step in fragment)
+    # Steps that do not fit under the cap stand in the plan all the same, and wait for a larger one when they would begin.
+    charge_fragment(draft, key, price)
+    draft.record(PlanExpanded(step=key, steps=documents, quoted=state.quoted + price))
     return None
 
 

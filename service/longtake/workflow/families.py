@@ -1,4 +1,4 @@
-"""Families: runs that are the work of a step of another run (P5, H53).
+"""Families: runs that are the work of a step of another run (P5, H53), and what a run tells others when it ends.
 
 The parent knows its child before it exists, by a derived id; it asks admission to start it and waits without work.
 Each side hears of the other by durable facts alone. Leaves to others: admitting the child (engine/starter.py), what
@@ -6,6 +6,7 @@ such facts mean to who gets them (children.py).
 """
 
 import uuid
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,37 +24,29 @@ DEPTH_MAX = 8
 """Generations of a family, the first run's included; a workflow that starts itself ends here."""
 
 
-def open_child(draft: "Draft", position: int) -> OpenedGate:
+def open_child(draft: "Draft", position: int, until: datetime | None) -> OpenedGate:
     """Ask for the run that does this step; returns the gate that waits for it."""
     state = draft.state
     plan, attempt = state.plan.steps[position], state.steps[position].attempt + 1
     child = child_of(state, plan.key, attempt)
-    _send(
-        draft,
-        "start_child",
-        child,
-        {
-            "tenant": state.tenant,
-            "actor": state.actor,
-            "project": state.project,
-            "account": state.account,
-            "workflow": plan.workflow,
-            "input": msgspec.json.decode(draft.input_of(position)),
-            "policy": plan.policy,
-            "parent": {
-                "run_id": str(state.run_id),
-                "step": plan.key,
-                "attempt": attempt,
-                "on_close": plan.on_parent_close,
-                "above": [str(run_id) for run_id in above(state)],
-            },
+    payload = {
+        "tenant": state.tenant,
+        "actor": state.actor,
+        "project": state.project,
+        "account": state.account,
+        "workflow": plan.workflow,
+        "input": msgspec.json.decode(draft.input_of(position)),
+        "policy": plan.policy,
+        "parent": {
+            "run_id": str(state.run_id),
+            "step": plan.key,
+            "attempt": attempt,
+            "on_close": plan.on_parent_close,
+            "above": [str(run_id) for run_id in above(state)],
         },
-    )
+    }
+    draft.send(_fact(state, "start_child", child, payload))
     return OpenedGate(step=plan.key, attempt=attempt, kind="run", until=until, child=child)
-
-
-def close_child(draft: "Draft", position: int) -> None:
-    """A join needs the step no more: its child is told that its parent is done with it."""
 
 
 def child_of(state: RunState, key: str, attempt: int) -> uuid.UUID:
@@ -67,6 +60,61 @@ def above(state: RunState) -> tuple[uuid.UUID, ...]:
     return () if state.parent is None else (*state.parent.above, state.parent.run_id)
 
 
-def relatives(state: RunState, *, begins_ending: bool, ends: bool) -> tuple[Outgoing, ...]:
-    """What a decision tells the children of a run that begins to end, and the parent of one that has ended."""
-    return ()
+def close_child(draft: "Draft", position: int) -> None:
+    """Nobody waits for this step any more: tell the run that does it, if it is to stop then. Call it while its gate is open."""
+    for fact in _closing(draft.state, position, "goes on without it"):
+        draft.send(fact)
+
+
+def relatives(state: RunState, *, begins_ending: bool, ends: bool) -> Iterator[Outgoing]:
+    """What a run tells others when it begins to end, or has ended: its children, its parent, whoever waits for its scopes."""
+    if begins_ending and state.ending is not None:
+        for position in state.gates:
+            yield from _closing(state, position, f"is ending as {state.ending.outcome}")
+    if frees_scopes(state, begins_ending=begins_ending, ends=ends) and (state.plan.plan.scopes or is_superseded(state)):
+        yield _fact(state, "scopes_freed", state.run_id, {"project": state.project}, about="")
+    if ends and state.parent is not None:
+        yield _child_ended(state)
+
+
+def frees_scopes(state: RunState, *, begins_ending: bool, ends: bool) -> bool:
+    """Whether others may have its scopes now: when it begins to end, or, when it is superseded, not before it has (P10)."""
+    if is_superseded(state):
+        return ends
+    return begins_ending or (ends and state.ended == "completed")
+
+
+def is_superseded(state: RunState) -> bool:
+    """Whether a successor takes its place."""
+    return state.ending is not None and state.ending.outcome == "superseded"
+
+
+def _closing(state: RunState, position: int, why: str) -> Iterator[Outgoing]:
+    plan, gate = state.plan.steps[position], state.gates.get(position)
+    if gate is None or gate.child is None or plan.on_parent_close != "cancel":
+        return
+    yield _fact(state, "parent_closed", gate.child, {"parent": str(state.run_id), "outcome": why})
+
+
+def _child_ended(state: RunState) -> Outgoing:
+    parent, ending = state.parent, state.ending
+    assert parent is not None, "the caller has looked"
+    payload: dict[str, Any] = {
+        "step": parent.step,
+        "attempt": parent.attempt,
+        "child": str(state.run_id),
+        "outcome": state.ended,
+    }
+    if state.ended == "completed":
+        payload["result"] = state.delivered
+    elif ending is not None:
+        payload |= {"message": ending.message, "origin": ending.origin}
+    return _fact(state, "child_ended", parent.run_id, payload, about="")
+
+
+def _fact(
+    state: RunState, kind: OutgoingKind, run_id: uuid.UUID, payload: dict[str, Any], *, about: str | None = None
+) -> Outgoing:
+    """A fact under an id that follows from its sender, so that a repeated decision writes the same row."""
+    id_ = signal_id_for(state.run_id, kind=kind, about=str(run_id) if about is None else about)
+    return Outgoing(id=id_, run_id=run_id, kind=kind, payload=payload)

@@ -230,6 +230,10 @@ class RunState(msgspec.Struct, kw_only=True):
     """Named events that nobody has waited for yet, oldest first."""
     made: dict[int, dict[str, Any]] = {}
     """Position to the document of a step that has a compensation: what undoing it goes by."""
+    delivered: dict[str, Any] = {}
+    """Of a child run: what its parent will get, `{"result": ..., "artifacts": {...}}`."""
+    delivered_by: int = -1
+    """Position of the step that made it."""
     undo: list[int] = []
     """Positions of steps that have a compensation, in the order of their completion; the last is undone first (H90)."""
     undoing: int | None = None
