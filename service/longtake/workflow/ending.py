@@ -108,7 +108,7 @@ def _settle(draft: Draft, ending: Ending) -> None:
     reason = ending.reason or ending.message
     for start in range(0, len(left), STEPS_PER_EVENT_MAX):
         draft.record(StepsCancelled(steps=tuple(left[start : start + STEPS_PER_EVENT_MAX]), reason=reason))
-    settle_run(draft)
+    settle_run(draft, ending)
     undone = outcome_of(state)
     if ending.outcome == "cancelled":
         draft.record(RunCancelled(reason=ending.reason, compensation=undone))

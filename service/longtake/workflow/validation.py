@@ -12,11 +12,14 @@ import msgspec
 from longtake.contracts.codec import canonical, escape_pointer
 from longtake.contracts.problems import ProblemError
 from longtake.errors import InvalidPlan, UncanonicalValue
-from longtake.workflow.refs import BadReference, GroupName, Reference, find_references, is_pointer
+from longtake.workflow.dependency_rules import cycle_faults, dependency_faults, find_cycle
+from longtake.workflow.kind_rules import condition_faults, join_faults, kind_faults, plan_kind_faults
 
 if TYPE_CHECKING:
     from longtake.workflow.plan import Plan
     from longtake.workflow.step import Step
+
+__all__ = ["ActivityFacts", "find_cycle", "validate"]
 
 STEPS_MAX = 20_000
 KEY_LENGTH_MAX = 128
@@ -84,20 +87,24 @@ def _faults(plan: "Plan", activities: Mapping[str, ActivityFacts], policy: Any) 
                 "give each step a key of its own",
             )
         positions.setdefault(step.key, index)
-    groups = {*plan.groups, *(step.group for step in plan.steps if step.group is not None)}
+    groups = {*plan.groups, *(name for step in plan.steps for name in (step.group, step.fills) if name)}
     pools = {"default", *(facts.pool for facts in activities.values())}
     sound = True
     for index, step in enumerate(plan.steps):
         at = f"/steps/{index}"
         yield from _name_faults(step, at)
         yield from _number_faults(step, at)
-        yield from _activity_faults(step, at, activities, pools)
+        if step.is_worked:
+            yield from _activity_faults(step, at, activities, pools)
+        yield from kind_faults(step, at, activities)
+        yield from join_faults(step, at, plan)
+        yield from condition_faults(step, at)
         yield from _input_faults(step, at)
-        for error in _dependency_faults(step, at, positions, groups):
+        for error in dependency_faults(step, at, positions, groups):
             sound = False
             yield error
     if sound and len(positions) == len(plan.steps):
-        yield from _cycle_faults(plan, positions)
+        yield from cycle_faults(plan, positions)
     yield from _latest_faults(policy, "/policy", named_model=False)
 
 
@@ -116,6 +123,7 @@ def _plan_faults(plan: "Plan") -> Iterator[ProblemError]:
             f"the cap of {plan.cost_cap} credits is below the quote of {quoted}",
             f"raise the cap to at least {quoted}, or make the plan cheaper",
         )
+    yield from plan_kind_faults(plan, CREDITS_MAX)
     if not 1 <= plan.max_parallel <= PARALLEL_MAX:
         yield ProblemError(
             "/max_parallel", f"{plan.max_parallel} steps at once cannot be", f"choose 1 to {PARALLEL_MAX}"
@@ -181,6 +189,8 @@ def _number_faults(step: "Step", at: str) -> Iterator[ProblemError]:
         ("price", step.price, 0, CREDITS_MAX),
         ("priority", step.priority, -100, 100),
         ("timeout_seconds", step.timeout_seconds, 1, SECONDS_MAX),
+        ("deadline_seconds", step.deadline_seconds, 1, SECONDS_MAX),
+        ("seconds", step.seconds, 1, SECONDS_MAX),
         ("external_seconds_max", step.external_seconds_max, 1, SECONDS_MAX),
         ("retry/max_attempts", retry.max_attempts, 1, ATTEMPTS_MAX),
         ("retry/first_delay_ms", retry.first_delay_ms, 0, DELAY_MS_MAX),
@@ -261,84 +271,3 @@ def _latest_faults(value: Any, at: str, *, named_model: bool, depth: int = 0) ->
                 yield from _latest_faults(item, f"{at}/{index}", named_model=named_model, depth=depth + 1)
         case _:
             return
-
-
-def _dependency_faults(
-    step: "Step", at: str, positions: Mapping[str, int], groups: set[str]
-) -> Iterator[ProblemError]:
-    for number, wait in enumerate(step.depends_on):
-        if isinstance(wait, GroupName) and wait.group not in groups:
-            yield ProblemError(
-                f"{at}/depends_on/{number}",
-                f"there is no group {wait.group!r}",
-                "fan out that group, or mend the name",
-            )
-        if isinstance(wait, str) and wait not in positions:
-            yield ProblemError(
-                f"{at}/depends_on/{number}", f"there is no step {wait!r}", "add that step, or mend the name"
-            )
-    for item in find_references(step.input):
-        if isinstance(item, BadReference):
-            yield ProblemError(f"{at}/input{item.place}", item.message, "make references with ref()")
-            continue
-        place = f"{at}/input{item.place}"
-        if item.step is not None and item.step not in positions:
-            yield ProblemError(
-                place, f"the reference names no step: {item.step!r}", "refer to a step of this plan"
-            )
-        if item.group is not None and item.group not in groups:
-            yield ProblemError(
-                place, f"the reference names no group: {item.group!r}", "refer to a group of this plan"
-            )
-        if not is_pointer(item.pointer):
-            yield ProblemError(
-                place, f"{item.pointer!r} is no JSON pointer", 'begin it with "/", write ~ as ~0 and / as ~1'
-            )
-
-
-def _cycle_faults(plan: "Plan", positions: Mapping[str, int]) -> Iterator[ProblemError]:
-    cycle = find_cycle(plan, positions)
-    if cycle:
-        names = " -> ".join([*cycle, cycle[0]])
-        yield ProblemError(
-            f"/steps/{positions[cycle[0]]}/depends_on",
-            f"the steps wait for each other: {names}",
-            "break the circle",
-        )
-
-
-def find_cycle(plan: "Plan", positions: Mapping[str, int]) -> tuple[str, ...]:
-    """The keys of one cycle, each waiting for the next; empty when there is none. Walks without recursion."""
-    # Nodes are steps by key and groups by GroupName, so that two groups in a row cost no product of edges.
-    waits: dict[str | GroupName, list[str | GroupName]] = {}
-    for step in plan.steps:
-        waits[step.key] = [*step.depends_on, *_referred(step)]
-        if step.group is not None:
-            waits.setdefault(GroupName(step.group), []).append(step.key)
-    done: set[str | GroupName] = set()
-    for start in positions:
-        if start in done:
-            continue
-        path: dict[str | GroupName, int] = {start: 0}
-        trail: list[str | GroupName] = [start]
-        branches = [iter(waits[start])]
-        while branches:
-            following = next(branches[-1], None)
-            if following is None:
-                branches.pop()
-                left = trail.pop()
-                del path[left]
-                done.add(left)
-            elif following in path:
-                return tuple(node for node in trail[path[following] :] if isinstance(node, str))
-            elif following not in done:
-                path[following] = len(trail)
-                trail.append(following)
-                branches.append(iter(waits.get(following, ())))
-    return ()
-
-
-def _referred(step: "Step") -> Iterator[str | GroupName]:
-    for item in find_references(step.input):
-        if isinstance(item, Reference):
-            yield GroupName(item.group) if item.group is not None else str(item.step)
