@@ -11,6 +11,7 @@ from datetime import datetime
 
 import msgspec
 
+from longtake.contracts.effects import EffectClosing
 from longtake.contracts.events import Charged, Refunded
 from longtake.contracts.ids import RunId
 from longtake.contracts.outcomes import Cancelled
@@ -145,7 +146,22 @@ def commit_of(run: LiveRun, facts: Sequence[Fact], *, traceparent: str | None = 
         _settle_fact(commit, fact.signal, decision)
         for signal in _never_begun(commit, decision):
             _add_fact(commit, run, decide(run.state, signal, now), fact, now, touched)
+    commit.closings = _believed(commit.closings, facts)
     return finish(commit, run, touched)
+
+
+def _believed(closings: Sequence[EffectClosing], facts: Sequence[Fact]) -> list[EffectClosing]:
+    """One closing an effect, believing in every receipt that this batch has read.
+
+    The first fact of a batch may end an effect whose receipt is the second: no receipt was expected then, though it is
+    known by now. A commit that said otherwise would be torn for ever.
+    """
+    read = {fact.signal.effect_id for fact in facts if isinstance(fact.signal, OutcomeReported)}
+    by_id = {closing.id: closing for closing in closings}
+    return [
+        msgspec.structs.replace(closing, expect_receipt=closing.expect_receipt or id_ in read)
+        for id_, closing in by_id.items()
+    ]
 
 
 def _add_fact(

@@ -179,7 +179,7 @@ class Dispatcher:
         by_run: dict[uuid.UUID, list[Fact]] = {}
         waiting = 0
         for fact in facts:
-            checked = fact.application is None or fact.plan_checked == fact.application
+            checked = fact.ended or fact.application is None or fact.plan_checked == fact.application
             if checked or isinstance(fact.signal, PlanChecked):
                 by_run.setdefault(fact.run_id, []).append(fact)
             else:
@@ -279,6 +279,8 @@ def _again(
     for commit in commits:
         if commit.run_id in result.committed:
             continue
+        # What it wanted to end may have been answered meanwhile: that is then decided together with it (P1).
+        pointers.effects.update(dict.fromkeys(closing.id for closing in commit.closings))
         for fact in by_run[commit.run_id]:
             match fact.signal:
                 case OutcomeReported() | LeaseExpired() | DeadlinePassed():

@@ -112,6 +112,7 @@ def _fact(
         traceparent=traceparent,
         revision=run.revision,
         plan_checked=run.plan_checked,
+        ended=run.ended_at is not None,
         application=session.tables.store[0].application,
         now=session.now,
     )

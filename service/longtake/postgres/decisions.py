@@ -130,6 +130,7 @@ def _fact(row: Any, signal: Signal, causation: str) -> Fact:
         traceparent=row.get("traceparent"),
         revision=row["revision"],
         plan_checked=row["plan_checked"],
+        ended=row["ended"],
         application=row["application"],
         now=row["now"],
     )

@@ -28,6 +28,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     plan_checked: str
     application: str | None
     now: datetime
+    ended: bool = False
+    """The run is over: no plan is compared any more, and what comes late for it is looked at all the same."""
 
 
 class FactBatch(msgspec.Struct, frozen=True, kw_only=True):

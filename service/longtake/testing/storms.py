@@ -84,6 +84,7 @@ class Storms:
             self._world.later(self._faults.down_seconds("storm"), process.start)
 
     def _clock_step(self) -> None:
+        self._observer.clock_stepped = True
         self._world.skew += timedelta(seconds=self._faults.number("clock", -60, 120))
 
     def _keep_backups(self) -> None:
