@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("longtake.cli.run:app", "Start, watch and control runs"),
     "history": ("longtake.cli.history:app", "Show, verify and export the events of runs"),
     "projection": ("longtake.cli.projection:app", "Compare the read model with the events, or make it anew"),
+    "ledger": ("longtake.cli.ledger:app", "Ask whether the money of all runs keeps its laws"),
     "plan": ("longtake.cli.plan:app", "Show, compare and check what workflows would do and cost"),
     "testbed": ("longtake.cli.testbed:app", "Try the application's tools without any server"),
     "schedule": ("longtake.cli.schedule:app", "Start workflows at the times of a cron expression"),

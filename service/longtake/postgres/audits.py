@@ -8,12 +8,12 @@ import asyncpg
 from longtake.contracts.envelope import StoredEvent
 from longtake.postgres.failures import repeated, translated
 from longtake.postgres.statements import statement
-from longtake.store import ProjectionRows
+from longtake.store import MoneyViolation, ProjectionRows
 from longtake.workflow.projection import RunRow, StepRow
 
 
 class PostgresAuditStore:
-    """Implements `AuditStore`."""
+    """Implements `AuditStore` and `MoneyAuditStore`."""
 
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
@@ -22,6 +22,16 @@ class PostgresAuditStore:
         """A page of all runs."""
         rows = await repeated(lambda: self._pool.fetch(statement("run_ids_all"), after, limit))
         return [(row["run_id"], row["tenant_id"]) for row in rows]
+
+    async def money_violations(self, run_id: uuid.UUID | None) -> list[MoneyViolation]:
+        """Every broken law of money, of one run or of all runs and accounts."""
+        rows = await repeated(lambda: self._pool.fetch(statement("money_violations"), run_id))
+        return [
+            MoneyViolation(
+                law=row["law"], tenant=row["tenant_id"] or "", message=row["message"], run_id=row["run_id"]
+            )
+            for row in rows
+        ]
 
     async def history(self, run_id: uuid.UUID) -> list[StoredEvent]:
         """All events of a run, exact bytes."""

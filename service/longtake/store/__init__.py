@@ -12,7 +12,7 @@ from longtake.store.admitting import (
     NewRun,
     StoredAnswer,
 )
-from longtake.store.auditing import AuditStore, InboxStore, ProjectionRows
+from longtake.store.auditing import AuditStore, InboxStore, MoneyAuditStore, MoneyViolation, ProjectionRows
 from longtake.store.deciding import (
     CommitResult,
     DecisionStore,
@@ -46,6 +46,8 @@ __all__ = [
     "LoadedEvent",
     "LoadedRun",
     "LostDoorbell",
+    "MoneyAuditStore",
+    "MoneyViolation",
     "NewRun",
     "PlanCheckStore",
     "PlannedRun",

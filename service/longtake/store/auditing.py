@@ -46,6 +46,24 @@ class ProjectionRows(msgspec.Struct, frozen=True, kw_only=True):
     """Sums of the ledger."""
 
 
+class MoneyViolation(msgspec.Struct, frozen=True, kw_only=True):
+    """One place where money breaks a law (H52)."""
+
+    law: str
+    tenant: str
+    message: str
+    run_id: uuid.UUID | None = None
+    """None: a law of accounts, rather than of one run."""
+
+
+class MoneyAuditStore(Protocol):
+    """Where the laws of money are asked for."""
+
+    async def money_violations(self, run_id: uuid.UUID | None) -> list[MoneyViolation]:
+        """Every broken law of money, of one run or, with None, of all runs and accounts: one statement."""
+        ...
+
+
 class AuditStore(Protocol):
     """What the auditor reads."""
 

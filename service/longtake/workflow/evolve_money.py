@@ -25,13 +25,24 @@ def _refunded(state: RunState, event: events.Refunded, at: datetime) -> None:
         _, step = touch(state, event.step)
         step.charged -= event.amount
         step.refunded = True
+    _release_what_fits(state)
 
 
 def _cap_raised(state: RunState, event: events.CapRaised, at: datetime) -> None:
     state.cap, state.held = event.cap, event.held
-    for key in [key for key, blocker in state.blockers.items() if blocker.type == "spend_cap"]:
-        unblock(state, key)
-        make_ready(state, state.plan.position[key])
+    _release_what_fits(state)
+
+
+def _release_what_fits(state: RunState) -> None:
+    """Steps that waited for a larger cap and fit now are ready, in plan order; their price is taken when they begin."""
+    waiting = [state.plan.position[key] for key, item in state.blockers.items() if item.type == "spend_cap"]
+    left = min(state.cap, state.held) - (state.charged - state.refunded)
+    for index in sorted(waiting):
+        price = state.plan.steps[index].price
+        if price <= left:
+            left -= price
+            unblock(state, state.plan.steps[index].key)
+            make_ready(state, index)
 
 
 def _spend_cap_reached(state: RunState, event: events.SpendCapReached, at: datetime) -> None:

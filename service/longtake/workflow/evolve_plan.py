@@ -36,6 +36,9 @@ def _steps_reused(state: RunState, event: events.StepsReused, at: datetime) -> N
         index, step = touch(state, item.step)
         plan = state.plan.steps[index]
         step.external_ref = item.external_ref
+        step.reused = "free" if item.free else "again"
+        if not item.free:
+            state.kept += plan.price
         step.artifacts = tuple(artifact.name for artifact in item.artifacts)
         keep_result(state, index, item.result, item.artifacts)
         state.succeeded += 1

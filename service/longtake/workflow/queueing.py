@@ -32,6 +32,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     start_at: datetime | None = None
     supersedes: bool = False
     """Whoever holds a scope when its time has come is told to make room."""
+    overtakes: bool = False
+    """A child run waits for holders only: one in line may be waiting for its own family."""
 
     def is_due(self, now: datetime) -> bool:
         """Whether it is in line: before its time it neither begins nor holds anybody up."""
@@ -84,14 +86,17 @@ def grantable(
     now: datetime,
 ) -> tuple[uuid.UUID, ...]:
     """Who may begin now, of a queue in the order of acceptance. Nobody overtakes one who wants the same scope."""
-    taken = set(held)
+    taken, wanted = set(held), set[str]()
     begin: list[uuid.UUID] = []
     for waiting in queue:
         if not waiting.is_due(now):
             continue
-        if taken.isdisjoint(waiting.scopes) and not any(run in active for run in waiting.waits_for):
+        free = taken.isdisjoint(waiting.scopes) and (waiting.overtakes or wanted.isdisjoint(waiting.scopes))
+        if free and not any(run in active for run in waiting.waits_for):
             begin.append(waiting.run_id)
-        taken.update(waiting.scopes)
+            taken.update(waiting.scopes)
+        else:
+            wanted.update(waiting.scopes)
     return tuple(begin)
 
 

@@ -45,10 +45,13 @@ def schedule_ready(draft: Draft) -> bool:
     slots = max(0, state.plan.plan.max_parallel - len(state.open))
     chosen: list[int] = []
     while state.ready and len(chosen) < slots:
-        position = heapq.heappop(state.ready)
-        if state.steps[position].status == "ready" and position not in chosen[-1:]:
-            chosen.append(position)
-    chosen = charge_before(draft, chosen)
+        part: list[int] = []
+        while state.ready and len(chosen) + len(part) < slots:
+            position = heapq.heappop(state.ready)
+            if state.steps[position].status == "ready" and position not in (part or chosen)[-1:]:
+                part.append(position)
+        # Those that the cap keeps back leave their slots to others.
+        chosen += charge_before(draft, part)
     for start in range(0, len(chosen), STEPS_PER_EVENT_MAX):
         part = chosen[start : start + STEPS_PER_EVENT_MAX]
         draft.record(StepsScheduled(steps=tuple(_scheduled(draft, position) for position in part)))

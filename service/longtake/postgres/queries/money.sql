@@ -96,9 +96,11 @@ with chosen as (
     where m.type = 'charged' and c.billing = 'pay_as_you_go' and h.tx_id <> m.tx_id
     union all
     select c.run_id, c.tenant_id, 'cycle_opens_with_its_work',
-        format('%s at %s was not written with the acceptance of the run', m.key, m.seq)
-    from moved m join chosen c using (run_id) join longtake.events e on e.run_id = m.run_id and e.seq = 1
-    where m.type = 'charged' and m.step is null and e.tx_id <> m.tx_id
+        format('%s at %s was not written with the beginning of the run', m.key, m.seq)
+    from moved m join chosen c using (run_id)
+    where m.type = 'charged' and m.step is null and not exists (
+        select from longtake.events e where e.run_id = m.run_id and e.type in ('run_accepted', 'run_started')
+            and e.tx_id = m.tx_id)
     union all
     select c.run_id, c.tenant_id, 'hold_covers_the_run',
         format('held %s, cap %s, net %s', h.amount, c.cap, c.charged - c.refunded)
