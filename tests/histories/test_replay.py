@@ -317,11 +317,31 @@ def test_a_file_that_is_no_captured_run_is_told_by_its_line(
         read_captured(tmp_path / "bad.jsonl")
 
 
-def test_a_file_of_a_later_format_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("was", "is_", "said"),
+    [
+        (b'"format":1', b'"format":2', "has format 2; this program reads format 1"),
+        (b'"policy":"{}"', b'"policy":"{"', "its policy is not JSON"),
+        (b'"ended_at":null', b'"ended":null', "its run lacks ended_at"),
+        (b'"hash":"', b'"hash":"zz', "line 2 of"),
+    ],
+)
+def test_a_file_with_one_wrong_place_is_refused_with_it(
+    tmp_path: Path, was: bytes, is_: bytes, said: str
+) -> None:
+    plain = (FOLDER / "drifted.jsonl").read_bytes()
+    assert was in plain
+    (tmp_path / "wrong.jsonl").write_bytes(plain.replace(was, is_, 1))
+
+    with pytest.raises(ConfigurationError, match=said):
+        read_captured(tmp_path / "wrong.jsonl")
+
+
+def test_a_folder_without_a_captured_run_and_a_torn_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="holds no captured run"):
         captured_files(tmp_path)
-    plain = (FOLDER / "drifted.jsonl").read_bytes()
-    (tmp_path / "later.jsonl").write_bytes(plain.replace(b'"format":1', b'"format":2', 1))
+    packed = (FOLDER / "demo.jsonl.gz").read_bytes()
+    (tmp_path / "torn.jsonl.gz").write_bytes(packed[: len(packed) // 2])
 
-    with pytest.raises(ConfigurationError, match="format 2"):
-        read_captured(tmp_path / "later.jsonl")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        read_captured(tmp_path / "torn.jsonl.gz")

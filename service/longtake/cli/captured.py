@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -18,6 +18,8 @@ from longtake.errors import ConfigurationError
 
 FORMAT = 1
 SUFFIXES = (".jsonl", ".jsonl.gz")
+RUN_COLUMNS = {"ended_at", "blockers", "head"}
+"""What a reader asks of the run's row."""
 FILE_BYTES_MAX = 64 * 1024 * 1024
 """The longest file that is read, unpacked."""
 
@@ -68,7 +70,7 @@ class _Event(msgspec.Struct, frozen=True, tag_field="line", tag="event"):
     meta: str
     recorded_at: datetime
     store_epoch: int
-    hash: str
+    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class _End(msgspec.Struct, frozen=True, tag_field="line", tag="end"):
@@ -99,6 +101,13 @@ def read_captured(path: Path) -> CapturedRun:
         raise ConfigurationError(f"{path} must have a header in its first line and an end in its last")
     if header.format != FORMAT:
         raise ConfigurationError(f"{path} has format {header.format}; this program reads format {FORMAT}")
+    for name in ("plan", "input", "policy"):
+        try:
+            msgspec.json.decode(getattr(header, name))
+        except msgspec.DecodeError as error:
+            raise ConfigurationError(f"line 1 of {path}: its {name} is not JSON: {error}") from error
+    if lacking := sorted(RUN_COLUMNS - end.run.keys()):
+        raise ConfigurationError(f"the last line of {path}: its run lacks {', '.join(lacking)}")
     return CapturedRun(
         what=header.what,
         tenant=header.tenant,
