@@ -32,6 +32,7 @@ create table longtake.scope_queue (
     scopes text[] not null,
     waits_for uuid[] not null default '{}',
     supersedes boolean not null default false,
+    overtakes boolean not null default false,
     start_at timestamptz,
     place bigint generated always as identity
 );

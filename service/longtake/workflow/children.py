@@ -33,6 +33,7 @@ def on_child_ended(draft: Draft, signal: ChildEnded) -> Decision:
     reason = _unexpected(state, signal)
     if reason is not None:
         return draft.ignored(reason)
+    draft.child_is_over(signal.child)
     if state.ending is not None:
         learn_late(draft, signal.step, "too_late" if signal.outcome == "completed" else "stopped")
         return draft.decision()
@@ -45,9 +46,7 @@ def on_child_ended(draft: Draft, signal: ChildEnded) -> Decision:
             AttemptFailure(error_class="dependency", origin=signal.origin, message=message, retryable=False),
         )
         return draft.decision()
-    artifacts = tuple(
-        msgspec.convert(item, Artifact) for item in signal.result.get("artifacts", {}).values()
-    )
+    artifacts = tuple(msgspec.convert(item, Artifact) for item in signal.result.get("artifacts", {}).values())
     made = Succeeded(
         result={"result": signal.result.get("result", {}), "run_id": str(signal.child)}, artifacts=artifacts
     )
@@ -80,6 +79,7 @@ def on_child_refused(draft: Draft, signal: ChildRefused) -> Decision:
     reason = _unexpected(state, signal)
     if reason is not None:
         return draft.ignored(reason)
+    draft.child_is_over(signal.child)
     if state.ending is not None:
         learn_late(draft, signal.step, "stopped")
         return draft.decision()

@@ -17,7 +17,7 @@ from longtake.contracts.problems import Problem
 from longtake.contracts.signals import Outgoing
 from longtake.workflow import money
 from longtake.workflow.decision import Decision, Ignored, PublishedArtifact, TimerIntent
-from longtake.workflow.families import frees_scopes, relatives
+from longtake.workflow.families import children, frees_scopes, relatives
 from longtake.workflow.refs import Reference, resolve_references
 from longtake.workflow.state import OpenEffect, RunState, evolve
 
@@ -46,6 +46,9 @@ class Draft:
         self._deadline_at = state.deadline_at if state.revision else None
         self._losers_until = state.losers_until
         self._paused = state.paused_at is not None
+        self._children = children(state) if state.gates else {}
+        self._children_over: set[uuid.UUID] = set()
+        self._start_at = None if state.queued is None else state.queued.start_at
         self._ending = state.ending is not None
         self._ended = state.terminal
 
@@ -75,6 +78,10 @@ class Draft:
     def send(self, fact: Outgoing) -> None:
         """Tell another run, or admission (P5)."""
         self._outgoing.append(fact)
+
+    def child_is_over(self, child: uuid.UUID) -> None:
+        """A child has ended, or never began: it need not be told that nobody waits for it."""
+        self._children_over.add(child)
 
     def raise_hold(self, by: int) -> None:
         """Say how much more the account has promised; admission has asked it before (P8)."""
@@ -142,7 +149,16 @@ class Draft:
                 for item in event.steps
                 for artifact in item.artifacts
             ),
-            outgoing=(*self._outgoing, *relatives(state, begins_ending=begins_ending, ends=ends)),
+            outgoing=(
+                *self._outgoing,
+                *relatives(
+                    state,
+                    waited=self._children,
+                    over=self._children_over,
+                    begins_ending=begins_ending,
+                    ends=ends,
+                ),
+            ),
             raise_hold_by=self._raise_hold_by,
             scopes_released=frees_scopes(state, begins_ending=begins_ending, ends=ends),
             hold_released=ends,
@@ -216,6 +232,9 @@ class Draft:
         resumes = self._paused and state.paused_at is None and state.ending is None
         if state.deadline_at is not None and not ends and (resumes or state.deadline_at != self._deadline_at):
             timers.append(TimerIntent(key="run_deadline", due_at=state.deadline_at))
+        start_at = None if state.queued is None else state.queued.start_at
+        if start_at is not None and start_at != self._start_at:
+            timers.append(TimerIntent(key="start_at", due_at=start_at))
         if state.losers_until is not None and state.losers_until != self._losers_until:
             timers.append(TimerIntent(key="losers", due_at=state.losers_until))
         if state.blocked_until is not None and (resumes or state.blocked_until != self._blocked_until):
@@ -231,6 +250,8 @@ class Draft:
         pauses = state.paused_at is not None and not self._paused
         if (ends or pauses) and state.deadline_at is not None:
             cancelled.append("run_deadline")
+        if self._start_at is not None and state.queued is None:
+            cancelled.append("start_at")
         if self._losers_until is not None and state.losers_until is None:
             cancelled.append("losers")
         if self._blocked_until is not None and (pauses or state.blocked_until is None):

@@ -122,7 +122,11 @@ def _bound(compiled: CompiledPlan, plan: Step, step: Step) -> Step:
         changes["depends_on"] = (plan.key,)
     if step.activity:
         of = facts[step.activity]
-        changes |= {"pool": of.pool if step.pool == "default" else step.pool, "paid": of.paid, "cancellable": of.cancellable}
+        changes |= {
+            "pool": of.pool if step.pool == "default" else step.pool,
+            "paid": of.paid,
+            "cancellable": of.cancellable,
+        }
     if step.compensate is not None:
         changes["compensate_pool"] = facts[step.compensate].pool
     return msgspec.structs.replace(step, **changes)
@@ -132,13 +136,18 @@ def _plan_faults(state: RunState, plan: Step, fragment: tuple[Step, ...]) -> Ite
     """What the rules for every plan forbid. The fragment is judged with a stand-in for each step outside that it names."""
     inside = {step.key for step in fragment}
     outside = dict.fromkeys(
-        name for step in fragment for name in _names(step) if name not in inside and name in state.plan.position
+        name
+        for step in fragment
+        for name in _names(step)
+        if name not in inside and name in state.plan.position
     )
     stand_ins = tuple(Step(name, kind="sleep", seconds=1) for name in outside)
     free = tuple(msgspec.structs.replace(step, group=None) for step in fragment)
     if free:
         try:
-            validate(Plan(steps=(*stand_ins, *free), max_parallel=state.plan.plan.max_parallel), _facts(state))
+            validate(
+                Plan(steps=(*stand_ins, *free), max_parallel=state.plan.plan.max_parallel), _facts(state)
+            )
         except InvalidPlan as error:
             for place in error.errors:
                 yield f"{place.pointer} {place.message}: {place.remedy}"

@@ -6,8 +6,8 @@ such facts mean to who gets them (children.py).
 """
 
 import uuid
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Container, Iterator, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +24,7 @@ DEPTH_MAX = 8
 """Generations of a family, the first run's included; a workflow that starts itself ends here."""
 
 
-def open_child(draft: "Draft", position: int, until: datetime | None) -> OpenedGate:
+def open_child(draft: "Draft", position: int) -> OpenedGate:
     """Ask for the run that does this step; returns the gate that waits for it."""
     state = draft.state
     plan, attempt = state.plan.steps[position], state.steps[position].attempt + 1
@@ -46,6 +46,7 @@ def open_child(draft: "Draft", position: int, until: datetime | None) -> OpenedG
         },
     }
     draft.send(_fact(state, "start_child", child, payload))
+    until = None if plan.timeout_seconds is None else draft.now + timedelta(seconds=plan.timeout_seconds)
     return OpenedGate(step=plan.key, attempt=attempt, kind="run", until=until, child=child)
 
 
@@ -60,18 +61,31 @@ def above(state: RunState) -> tuple[uuid.UUID, ...]:
     return () if state.parent is None else (*state.parent.above, state.parent.run_id)
 
 
-def close_child(draft: "Draft", position: int) -> None:
-    """Nobody waits for this step any more: tell the run that does it, if it is to stop then. Call it while its gate is open."""
-    for fact in _closing(draft.state, position, "goes on without it"):
-        draft.send(fact)
+def children(state: RunState) -> dict[int, uuid.UUID]:
+    """The runs that are waited for, by the position of their step."""
+    return {position: gate.child for position, gate in state.gates.items() if gate.child is not None}
 
 
-def relatives(state: RunState, *, begins_ending: bool, ends: bool) -> Iterator[Outgoing]:
-    """What a run tells others when it begins to end, or has ended: its children, its parent, whoever waits for its scopes."""
-    if begins_ending and state.ending is not None:
-        for position in state.gates:
-            yield from _closing(state, position, f"is ending as {state.ending.outcome}")
-    if frees_scopes(state, begins_ending=begins_ending, ends=ends) and (state.plan.plan.scopes or is_superseded(state)):
+def relatives(
+    state: RunState,
+    *,
+    waited: Mapping[int, uuid.UUID],
+    over: Container[uuid.UUID],
+    begins_ending: bool,
+    ends: bool,
+) -> Iterator[Outgoing]:
+    """What a decision tells others: children that nobody waits for any more, the parent, whoever waits for the scopes.
+
+    `waited` are the children from before the decision, `over` those that it knows to have ended.
+    """
+    standing = children(state)
+    for position, child in waited.items():
+        forsaken = begins_ending or standing.get(position) != child
+        if forsaken and child not in over and state.plan.steps[position].on_parent_close == "cancel":
+            why = "goes on without it" if state.ending is None else f"is ending as {state.ending.outcome}"
+            yield _fact(state, "parent_closed", child, {"parent": str(state.run_id), "outcome": why})
+    frees = frees_scopes(state, begins_ending=begins_ending, ends=ends)
+    if frees and (state.plan.plan.scopes or is_superseded(state)):
         yield _fact(state, "scopes_freed", state.run_id, {"project": state.project}, about="")
     if ends and state.parent is not None:
         yield _child_ended(state)
@@ -87,13 +101,6 @@ def frees_scopes(state: RunState, *, begins_ending: bool, ends: bool) -> bool:
 def is_superseded(state: RunState) -> bool:
     """Whether a successor takes its place."""
     return state.ending is not None and state.ending.outcome == "superseded"
-
-
-def _closing(state: RunState, position: int, why: str) -> Iterator[Outgoing]:
-    plan, gate = state.plan.steps[position], state.gates.get(position)
-    if gate is None or gate.child is None or plan.on_parent_close != "cancel":
-        return
-    yield _fact(state, "parent_closed", gate.child, {"parent": str(state.run_id), "outcome": why})
 
 
 def _child_ended(state: RunState) -> Outgoing:
@@ -113,7 +120,12 @@ def _child_ended(state: RunState) -> Outgoing:
 
 
 def _fact(
-    state: RunState, kind: OutgoingKind, run_id: uuid.UUID, payload: dict[str, Any], *, about: str | None = None
+    state: RunState,
+    kind: OutgoingKind,
+    run_id: uuid.UUID,
+    payload: dict[str, Any],
+    *,
+    about: str | None = None,
 ) -> Outgoing:
     """A fact under an id that follows from its sender, so that a repeated decision writes the same row."""
     id_ = signal_id_for(state.run_id, kind=kind, about=str(run_id) if about is None else about)

@@ -11,7 +11,6 @@ from longtake.workflow.charging import settle_step
 from longtake.workflow.draft import Draft
 from longtake.workflow.ending import settle_when_known
 from longtake.workflow.evolve_attempts import SETTLE_SECONDS_MAX
-from longtake.workflow.families import close_child
 from longtake.workflow.joins import bears, waiters
 from longtake.workflow.run_state import RunState
 
@@ -99,8 +98,6 @@ def _abandon_losers(draft: Draft) -> None:
         positions = [position for position, _ in group if position in state.losers]
         for start in range(0, len(positions), STEPS_PER_EVENT_MAX):
             part = positions[start : start + STEPS_PER_EVENT_MAX]
-            for position in part:
-                close_child(draft, position)
             draft.record(
                 StepsAbandoned(
                     steps=tuple(state.plan.steps[position].key for position in part),

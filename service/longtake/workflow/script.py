@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from longtake.contracts.effects import EffectIntent, EffectKind
 from longtake.contracts.events import Event
 from longtake.contracts.outcomes import Artifact, Failed, Outcome, Submitted, Succeeded
@@ -70,9 +72,9 @@ class Script:
 
     # --- when ---
 
-    def accept(self) -> Decision:
-        """Open the run."""
-        return self._keep(accept(self.state, FACTS, self.now))
+    def accept(self, **changes: Any) -> Decision:
+        """Open the run; `changes` are facts of admission that are not those of every script."""
+        return self._keep(accept(self.state, msgspec.structs.replace(FACTS, **changes), self.now))
 
     def tell(self, signal: Signal) -> Decision:
         """Give the reducer a fact."""
