@@ -7,7 +7,11 @@ import uuid
 from collections.abc import Sequence
 
 from longtake.memory.store_session import RowRefused, Session
+from longtake.memory.tables import StoredRun
 from longtake.store import RunCommit
+
+ESCROW = "system:escrow"
+"""Where credits wait until a run is settled."""
 
 _BIGINT_MAX = 2**63 - 1
 
@@ -75,13 +79,7 @@ def check_rows(session: Session, commit: RunCommit) -> None:
         if view.effects.get(effect.id) is not None:
             raise RowRefused(f"effects: {effect.id} is taken")
         _check_texts("effects", effect.step, effect.activity, effect.pool, external_ref)
-    seen: set[str] = set()
-    for entry, _ in commit.ledger:
-        if entry.amount <= 0 or entry.debit == entry.credit:
-            raise RowRefused(f"ledger_entries: {entry.key} moves nothing")
-        if defences.ledger_unique and (entry.key in seen or view.ledger.get(entry.key) is not None):
-            raise RowRefused(f"ledger_entries: {entry.key} is taken")
-        seen.add(entry.key)
+    _check_ledger(session, commit, run)
     for step in commit.steps:
         _check_texts("steps", step.key, step.label, step.phase, step.external_ref, step.error_message)
         if step.provider_cost is not None and abs(step.provider_cost) > _BIGINT_MAX:
@@ -93,6 +91,31 @@ def check_rows(session: Session, commit: RunCommit) -> None:
         if view.artifacts.get((commit.run_id, published.step, artifact.name)) is not None:
             raise RowRefused(f"artifacts: {published.step} has published {artifact.name}")
         _check_texts("artifacts", artifact.name, artifact.kind, artifact.object_key, artifact.content_type)
+
+
+def _check_ledger(session: Session, commit: RunCommit, run: StoredRun) -> None:
+    """A key is derived and booked once, the sides are known, and a refund has its charge (H45, H49)."""
+    ledger, defences = session.view.ledger, session.defences
+    keys = {entry.key for entry, _ in commit.ledger}
+    booked: set[str] = set()
+    for entry, _ in commit.ledger:
+        if entry.amount <= 0 or entry.debit == entry.credit:
+            raise RowRefused(f"ledger_entries: {entry.key} moves nothing")
+        if (entry.step is None) != (entry.cycle is None) or (entry.cycle is not None and entry.cycle < 1):
+            raise RowRefused(f"ledger_entries.cycle_is_of_a_step: {entry.key}")
+        rest = "" if entry.step is None else f":{entry.step}:{entry.cycle}"
+        if entry.key != f"{entry.kind}:{run.run_id}{rest}":
+            raise RowRefused(f"ledger_entries.key_is_derived: {entry.key}")
+        sides = (run.account, ESCROW) if entry.kind == "charge" else (ESCROW, run.account)
+        if (entry.debit, entry.credit) != sides:
+            raise RowRefused(f"ledger_entries.sides_are_known: {entry.key}")
+        if defences.ledger_unique and (entry.key in booked or ledger.get(entry.key) is not None):
+            raise RowRefused(f"ledger_entries: {entry.key} is taken")
+        if entry.kind == "refund" and defences.refund_guard:
+            charge = f"charge{entry.key.removeprefix('refund')}"
+            if charge not in keys and ledger.get(charge) is None:
+                raise RowRefused(f"ledger_entries.refund_has_its_charge: {entry.key}")
+        booked.add(entry.key)
 
 
 def _check_texts(table: str, *texts: str | None) -> None:

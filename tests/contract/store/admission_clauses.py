@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import asyncpg
+import msgspec
 import pytest
 
 from contract.store.bench import ALICE, BOB, STRANGER, Bench
@@ -214,6 +215,49 @@ async def the_cap_is_held_on_the_account_and_a_free_run_touches_none(bench: Benc
     assert (await bench.row("holds", run_id=run_id)).amount == 7
 
 
+class _Generous(MemoryAdmission):
+    async def raise_hold(self, run_id: Any, by: int) -> bool:
+        await super().raise_hold(run_id, by)
+        return True
+
+
+class _GenerousStore(_Wrong):
+    kind = _Generous
+
+
+@clause(instead(admission=_GenerousStore))
+async def a_hold_is_raised_as_far_as_the_account_can_pay(bench: Bench) -> None:
+    await bench.fund(10)
+    run_id, free = await begin(bench, 1, cap=4), await begin(bench, 2)
+    async with _open(bench) as transaction:
+        await transaction.lock_run(run_id)
+        raised = [await transaction.raise_hold(run_id, by) for by in (3, 4)]
+        raised += [await transaction.raise_hold(free, by) for by in (3, 1)]
+    assert raised == [True, False, True, False]
+    assert await bench.money() == (10, 10)
+    assert {row.run_id: row.amount for row in await bench.rows("holds")} == {run_id: 7, free: 3}
+    async with _open(bench, STRANGER) as transaction:
+        assert not await transaction.raise_hold(run_id, 0)
+
+
+class _HoldsCap(MemoryAdmission):
+    async def lay_down(self, run: Any, **options: Any) -> bool:
+        return await super().lay_down(msgspec.structs.replace(run, held=None), **options)
+
+
+class _HoldsCapStore(_Wrong):
+    kind = _HoldsCap
+
+
+@clause(instead(admission=_HoldsCapStore))
+async def a_run_may_hold_less_than_its_cap(bench: Bench) -> None:
+    await bench.fund(10)
+    async with _open(bench) as transaction:
+        assert await transaction.lay_down(new_run(1, cap=99, held=6), command_id="c1", now=datetime.now(UTC))
+    assert await bench.money() == (10, 6)
+    assert (await bench.run(run_id_of(1))).cap == 99
+
+
 @clause(without("tenant_checked"))
 async def a_run_of_another_tenant_is_as_absent_as_none(bench: Bench) -> None:
     run_id = await begin(bench)
@@ -333,14 +377,10 @@ class _UnansweredStore(_Wrong):
 @clause(instead(admission=_UnansweredStore))
 async def a_decision_and_the_answer_to_its_command_are_one_write(bench: Bench) -> None:
     run_id = await begin(bench)
-    command, event, run = (
-        await bench.row("commands", client_command_id="c1"),
-        (await bench.rows("events"))[0],
-        await bench.run(run_id),
-    )
+    command = await bench.row("commands", client_command_id="c1")
+    (event,) = await bench.rows("events")
     assert (command.status, command.run_id) == ("running", run_id)
     assert command.writer == event.writer
-    assert run.accepted_at == command.accepted_at
     async with _open(bench) as transaction:
         stored = await transaction.stored_answer("c1")
     assert stored is not None

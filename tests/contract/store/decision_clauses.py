@@ -78,7 +78,7 @@ async def a_row_that_breaks_a_rule_takes_its_whole_batch_with_it(bench: Bench) -
     await begin(bench, 2)
     good = commit_of(1, effects=[(effect_of(1), None)], steps=[step_of()])
     with pytest.raises(DecisionRefused):
-        await bench.decisions.commit([good, commit_of(2, ledger=[(entry_of(amount=0), 2)])])
+        await bench.decisions.commit([good, commit_of(2, ledger=[(entry_of(2, amount=0), 2)])])
     assert (await bench.run(run_id_of(1))).revision == 1
     assert [await bench.count(table) for table in ("effects", "steps", "ledger_entries")] == [0, 0, 0]
 
@@ -231,6 +231,32 @@ async def a_ledger_key_is_booked_once(bench: Bench) -> None:
     with pytest.raises(DecisionRefused):
         await bench.decisions.commit([commit_of(at=2, ledger=[(entry_of(), 3)])])
     assert await bench.count("ledger_entries") == 1
+
+
+@clause(without("refund_guard"))
+async def a_refund_gives_back_what_a_charge_of_its_cycle_has_taken(bench: Bench) -> None:
+    await begin(bench)
+    with pytest.raises(DecisionRefused):
+        await bench.decisions.commit([commit_of(ledger=[(entry_of(kind="refund", cycle=2), 2)])])
+    both = [(entry_of(cycle=2), 2), (entry_of(kind="refund", cycle=2), 3)]
+    assert (await bench.decisions.commit([commit_of(events=2, ledger=both)])).committed == {run_id_of(1)}
+    assert await bench.count("ledger_entries") == 2
+
+
+@clause(patched("store_rules._check_ledger", _nothing))
+async def an_entry_says_under_its_key_whose_money_it_moves_and_where(bench: Bench) -> None:
+    await begin(bench)
+    for wrong in (
+        entry_of(key="charge:anything"),
+        entry_of(2),
+        entry_of(debit="somebody else's"),
+        entry_of(credit="main", debit="system:escrow"),
+        entry_of(step=None),
+    ):
+        with pytest.raises(DecisionRefused):
+            await bench.decisions.commit([commit_of(ledger=[(wrong, 2)])])
+    prepaid = entry_of(step=None, cycle=None)
+    assert (await bench.decisions.commit([commit_of(ledger=[(prepaid, 2)])])).committed == {run_id_of(1)}
 
 
 @clause(without("refund_guard"))

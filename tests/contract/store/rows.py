@@ -37,11 +37,18 @@ def receipt_of(id: str = "c1", run_id: uuid.UUID | None = None, **members: Any) 
     return Receipt(**{"command_id": id, "kind": "generation", "status": "running", "run_id": text, **members})
 
 
-def new_run(number: int = 1, *, cap: int = 0, scopes: Sequence[str] = (), account: str = "main") -> NewRun:
+def new_run(
+    number: int = 1,
+    *,
+    cap: int = 0,
+    scopes: Sequence[str] = (),
+    account: str = "main",
+    held: int | None = None,
+) -> NewRun:
     return NewRun(
         run_id=run_id_of(number), project="film", workflow="w", workflow_version=1, account=account,
         fingerprint=f"print-{number}", plan=b"{}", input=b"{}", policy=b"{}", quoted=cap, cap=cap,
-        scopes=tuple(scopes), application=APPLICATION,
+        scopes=tuple(scopes), application=APPLICATION, held=held,
     )  # fmt: skip
 
 
@@ -90,10 +97,13 @@ def closing_of(effect: EffectIntent, *, receipt: bool, disposition: str = "appli
     return EffectClosing(id=effect.id, disposition=disposition, expect_receipt=receipt)  # type: ignore[arg-type]
 
 
-def entry_of(key: str = "charge:1", *, kind: str = "charge", amount: int = 3) -> LedgerEntry:
-    return LedgerEntry(
-        key=key, kind=kind, debit="main", credit="system:sales", amount=amount, step="s", cycle=1
-    )  # type: ignore[arg-type]
+def entry_of(number: int = 1, *, kind: str = "charge", step: str | None = "s", cycle: int | None = 1, **members: Any) -> LedgerEntry:  # fmt: skip
+    """A charge or refund of a step's cycle, or of the run when `step` is None."""
+    rest = "" if step is None else f":{step}:{cycle}"
+    debit, credit = ("main", "system:escrow") if kind == "charge" else ("system:escrow", "main")
+    given = {"debit": debit, "credit": credit, "amount": 3, **members}
+    key = given.pop("key", f"{kind}:{run_id_of(number)}{rest}")
+    return LedgerEntry(key=key, kind=kind, step=step, cycle=cycle, **given)  # type: ignore[arg-type]
 
 
 def artifact_of(name: str = "film", *, size: int = 4) -> PublishedArtifact:

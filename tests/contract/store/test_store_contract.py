@@ -3,15 +3,17 @@
 A clause that no fake can break would prove nothing, so each names its own; the third test runs it there.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import asyncpg
 import pytest
 import pytest_asyncio
 
 from contract.store import admission_clauses, decision_clauses, effect_clauses, sweep_clauses
-from contract.store.bench import MemoryBench, PostgresBench
+from contract.store.bench import MemoryBench, PostgresBench, empty
 from contract.store.clauses import CLAUSES, Clause
+from kit.servers import ADMIN_DATABASE, Servers
 from longtake.errors import LongtakeError
 
 MODULES = (admission_clauses, decision_clauses, effect_clauses, sweep_clauses)
@@ -20,9 +22,32 @@ CLAUSES_MIN = 40
 every_clause = pytest.mark.parametrize("clause", CLAUSES, ids=[c.name.replace(" ", "_") for c in CLAUSES])
 
 
+@pytest.fixture(scope="module")
+def address(servers: Servers, migrated_template: str) -> Iterator[dict[str, Any]]:
+    """A database for all clauses; one for each would take longer than the clauses."""
+    name = "contract_of_the_store"
+    servers.thread.run(_administer(servers, f'create database "{name}" template "{migrated_template}"'))
+    yield servers.embedded.postgres_connect_kwargs(name)
+    servers.thread.run(_administer(servers, f'drop database "{name}" with (force)'))
+
+
+async def _administer(servers: Servers, statement: str) -> None:
+    connection = await asyncpg.connect(**servers.embedded.postgres_connect_kwargs(ADMIN_DATABASE))
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
 @pytest_asyncio.fixture
-async def postgres(database: Any) -> AsyncIterator[PostgresBench]:
-    bench = await PostgresBench.open(database)
+async def postgres(address: dict[str, Any]) -> AsyncIterator[PostgresBench]:
+    """The real authority without a row."""
+    connection = await asyncpg.connect(**address)
+    try:
+        await empty(connection)
+    finally:
+        await connection.close()
+    bench = await PostgresBench.open(address)
     try:
         yield bench
     finally:
