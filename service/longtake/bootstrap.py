@@ -300,7 +300,9 @@ class Runtime:
         )
         lease = Lease(seconds=settings.lease_seconds, beat_seconds=settings.heartbeat_seconds)
         reporter = Reporter(effects, self.hints)
-        executor = Executor(effects, self.app.activities, self.objects, self._callback_url)
+        executor = Executor(
+            effects, self.app.activities, self.objects, self._callback_url, expanders=self.app.expanders
+        )
         self._services += [heartbeat, reporter]
         for pool in self.app.pools:
             self._services.append(

@@ -184,7 +184,13 @@ class _Node:
     def _begin_worker(self, epoch: int) -> None:
         everything, process, database = self._all, self._process, self._all.database
         effects = self._store("effects", MemoryEffectStore(database, store_epoch=epoch))
-        executor = Executor(effects, everything.app.activities, _NoArtifacts(), _callback_url)
+        executor = Executor(
+            effects,
+            everything.app.activities,
+            _NoArtifacts(),
+            _callback_url,
+            expanders=everything.app.expanders,
+        )
         worker = SimulatedWorker(
             process,
             owner=self._owner,

@@ -26,6 +26,7 @@ from longtake.telemetry.attributes import (
 )
 from longtake.telemetry.tracing import span
 from longtake.worker.activity import Activity, ArtifactStore, Call
+from longtake.worker.fragments import Expander, with_fragment
 from longtake.worker.leases import LeaseProfile
 
 log = structlog.get_logger("longtake.worker")
@@ -50,11 +51,15 @@ class Executor:
         activities: Mapping[str, Activity],
         artifacts: ArtifactStore,
         callback_url: Callable[[ClaimedEffect, str], str],
+        *,
+        expanders: Mapping[str, Expander] | None = None,
     ) -> None:
+        """`expanders`: what makes a fragment of the result of an activity, by its versioned name."""
         self._store = store
         self._activities = activities
         self._artifacts = artifacts
         self._callback_url = callback_url
+        self._expanders = expanders or {}
 
     def knows(self, activity: str) -> bool:
         """Whether this worker has the activity."""
@@ -94,7 +99,7 @@ class Executor:
                 EFFECT_KIND: effect.kind,
             },
         ) as hop:
-            opened = effect.kind == "execute" and activity.calls_out
+            opened = effect.kind in ("execute", "compensate") and activity.calls_out
             if opened and not await self._store.open_call(effect_id=effect.id, fence=effect.fence):
                 raise LeaseLost(effect.id, effect.fence)
             call.traceparent = hop.traceparent
@@ -111,6 +116,7 @@ class Executor:
                     attempt=effect.attempt,
                     error=f"{type(error).__name__}: {error}",
                 )
+            outcome = with_fragment(outcome, self._expanders.get(effect.activity))
             outcome, encoded = checked(outcome)
             hop.set(OUTCOME, str(type(outcome).__struct_config__.tag))
             return Finished(outcome=outcome, encoded=encoded, traceparent=hop.traceparent)
@@ -145,7 +151,8 @@ def _legible(outcome: Outcome) -> Outcome:
 
 async def _invoke(activity: Activity, call: Call) -> Outcome:
     match call.kind:
-        case "execute":
+        case "execute" | "compensate":
+            # What undoes a step is an activity of its own.
             return await activity.execute(call)
         case "poll":
             return await activity.poll(call)

@@ -6,19 +6,21 @@ Named like an ASGI app, `module:attribute`. Leaves to others: running anything.
 import hashlib
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from longtake.contracts.codec import canonical
+from longtake.contracts.command_table import DECLARED_STARTS, CommandKind
 from longtake.contracts.outcomes import Outcome, Succeeded
 from longtake.contracts.problems import ProblemError, problem
 from longtake.engine.inbox import CallbackVerifier
 from longtake.errors import ConfigurationError, InvalidInput, InvalidPlan, Refused, UncanonicalValue
 from longtake.store import PlannedRun
 from longtake.worker.activity import Activity, Call
+from longtake.worker.fragments import Expander
 from longtake.workflow.fingerprint import fingerprint
 from longtake.workflow.plan import ActivityFacts, Plan, bind, plan_document, quote, validate
 
@@ -34,6 +36,8 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     policy: Mapping[str, Any]
     """Frozen defaults; a command's policy may override its members, and only these."""
     input_type: Any
+    starts: tuple[CommandKind, ...] = ("generation",)
+    """Command kinds that start it."""
 
 
 class App:
@@ -44,21 +48,42 @@ class App:
         self.price_list = price_list
         self.workflows: dict[tuple[str, int], Workflow] = {}
         self.activities: dict[str, Activity] = {}
+        self.expanders: dict[str, Expander] = {}
         self.verifiers: dict[str, CallbackVerifier] = {}
         self.services: list[Any] = []
         self._sources: set[Path] = set()
         self._application: str | None = None
 
     def workflow(
-        self, name: str, *, version: int, policy: Mapping[str, Any] | None = None, input_type: Any = None
+        self,
+        name: str,
+        *,
+        version: int,
+        policy: Mapping[str, Any] | None = None,
+        input_type: Any = None,
+        starts: Sequence[CommandKind] = ("generation",),
     ) -> Callable[[Builder], Builder]:
-        """Register a builder `(input, policy) -> Plan`. `input_type` is what msgspec makes of the input first."""
+        """Register a builder `(input, policy) -> Plan`. `input_type` is what msgspec makes of the input first.
+
+        `starts` are the kinds of commands that may start it: generation, new_turn, utility, export, follow_up. A
+        workflow for generations takes follow-ups too, a steer needs no leave.
+        """
+        strange = [kind for kind in starts if kind not in DECLARED_STARTS]
+        if strange or not starts:
+            raise ConfigurationError(
+                f"workflow {name}@{version}: starts is {tuple(starts)}; use some of {', '.join(DECLARED_STARTS)}"
+            )
 
         def register(build: Builder) -> Builder:
             if (name, version) in self.workflows:
                 raise ConfigurationError(f"workflow {name}@{version} is registered twice")
             self.workflows[name, version] = Workflow(
-                name=name, version=version, build=build, policy=dict(policy or {}), input_type=input_type
+                name=name,
+                version=version,
+                build=build,
+                policy=dict(policy or {}),
+                input_type=input_type,
+                starts=tuple(starts),
             )
             self._remember(build)
             return build
@@ -82,6 +107,18 @@ class App:
             self.add(_function_activity(name, function, pool=pool, calls_out=calls_out))
             self._remember(function)
             return function
+
+        return register
+
+    def expander(self, activity: str) -> Callable[[Expander], Expander]:
+        """Register how the result of an activity becomes the steps of a fragment; it runs where the activity runs."""
+
+        def register(expander: Expander) -> Expander:
+            if activity in self.expanders:
+                raise ConfigurationError(f"the activity {activity} has two expanders")
+            self.expanders[activity] = expander
+            self._remember(expander)
+            return expander
 
         return register
 
@@ -135,6 +172,7 @@ class App:
                 raise Refused(problem("invalid-plan", f"The builder of {workflow} is not pure.", place))
             facts = self.facts()
             validate(plan, facts, policy=frozen)
+            self._check_expanders(plan)
             plan = bind(plan, facts)
             mark = fingerprint(plan, frozen, self.price_list)
         except InvalidInput as error:
@@ -169,11 +207,25 @@ class App:
             price_list=self.price_list,
             scopes=plan.scopes,
             application=self.application,
+            starts=found.starts,
         )
 
     def facts(self) -> dict[str, ActivityFacts]:
         """What plans must know of the activities, by versioned name."""
         return {name: activity.facts() for name, activity in self.activities.items()}
+
+    def _check_expanders(self, plan: Plan) -> None:
+        missing = tuple(
+            ProblemError(
+                f"/steps/{index}/activity",
+                f"the activity {step.activity!r} has no expander",
+                f'register one: @app.expander("{step.activity}")',
+            )
+            for index, step in enumerate(plan.steps)
+            if step.kind == "expand" and step.activity not in self.expanders
+        )
+        if missing:
+            raise InvalidPlan(missing)
 
     def _find(self, workflow: str) -> Workflow:
         name, at, version = workflow.partition("@")

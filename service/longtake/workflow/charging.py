@@ -140,16 +140,16 @@ def raise_cap(draft: Draft, signal: ProvideInput) -> Problem | None:
     state = draft.state
     blocker = state.blockers.get(signal.step)
     if blocker is None or blocker.type != "spend_cap":
-        return _refused("/payload/cap", f"the step {signal.step!r} does not wait for a larger cap", "leave `cap` out")
+        return _refused(
+            "/payload/cap", f"the step {signal.step!r} does not wait for a larger cap", "leave `cap` out"
+        )
     least = max(state.cap, net(state) + state.plan_of(signal.step).price)
     if signal.cap is None or signal.cap < least:
         given = "is absent" if signal.cap is None else f"is {signal.cap}"
         wanted = f"send at least {least}; {blocker.details['needed']} lets everything begin that waits for it"
         return _refused("/payload/cap", given, wanted)
     draft.raise_hold(signal.cap - state.held)
-    draft.record(
-        CapRaised(command_id=signal.command_id, actor=signal.actor, cap=signal.cap, held=signal.cap)
-    )
+    draft.record(CapRaised(command_id=signal.command_id, actor=signal.actor, cap=signal.cap, held=signal.cap))
     return None
 
 
@@ -168,7 +168,9 @@ def _of_prepaid(draft: Draft, positions: Sequence[int]) -> list[int]:
     """All of them are paid, but for steps of an expansion that did not fit under the cap: these wait for a larger one."""
     state = draft.state
     owed = state.quoted - state.charged
-    added = [position for position in positions if owed > 0 and state.plan.steps[position].price_key is not None]
+    added = [
+        position for position in positions if owed > 0 and state.plan.steps[position].price_key is not None
+    ]
     if not added:
         return list(positions)
     if owed <= money.room(state):
@@ -176,7 +178,9 @@ def _of_prepaid(draft: Draft, positions: Sequence[int]) -> list[int]:
         return list(positions)
     beyond = [position for position in added if state.plan.steps[position].price > 0]
     for start in range(0, len(beyond), STEPS_PER_EVENT_MAX):
-        keys = tuple(state.plan.steps[position].key for position in beyond[start : start + STEPS_PER_EVENT_MAX])
+        keys = tuple(
+            state.plan.steps[position].key for position in beyond[start : start + STEPS_PER_EVENT_MAX]
+        )
         needed = net(state) + owed
         draft.record(
             SpendCapReached(steps=keys, net=net(state), cap=min(state.cap, state.held), needed=needed)
@@ -194,4 +198,6 @@ def _cap_reached(state: RunState, beyond: Iterable[int]) -> SpendCapReached:
 
 
 def _refused(pointer: str, message: str, remedy: str) -> Problem:
-    return problem("invalid-command", f"The cap cannot be raised: {message}.", ProblemError(pointer, message, remedy))
+    return problem(
+        "invalid-command", f"The cap cannot be raised: {message}.", ProblemError(pointer, message, remedy)
+    )

@@ -142,7 +142,7 @@ def _plan_faults(state: RunState, plan: Step, fragment: tuple[Step, ...]) -> Ite
         if name not in inside and name in state.plan.position
     )
     stand_ins = tuple(Step(name, kind="sleep", seconds=1) for name in outside)
-    free = tuple(msgspec.structs.replace(step, group=None) for step in fragment)
+    free = tuple(msgspec.structs.replace(step, group=None, price_key=None) for step in fragment)
     if free:
         try:
             validate(

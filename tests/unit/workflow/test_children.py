@@ -60,7 +60,7 @@ def end(script: Script, outcome: Any = "completed", *, attempt: int = 1, **field
 # --- asking for a child ------------------------------------------------------------------------------------------------
 
 
-@promise("H53")
+@promise("T34")
 def test_a_ready_run_step_asks_for_a_child_that_is_known_before_it_exists() -> None:
     script = parent()
 
