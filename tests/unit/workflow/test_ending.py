@@ -43,7 +43,7 @@ def test_a_cancel_withdraws_what_nobody_claimed_and_stops_new_work() -> None:
     assert decision.scopes_released and not decision.hold_released
     (timer,) = decision.timers
     assert ("settlement", script.now + timedelta(minutes=10)) == (timer.key, timer.due_at)
-    assert ("cancelling", ()) == (script.summary.status, script.summary.available_actions)
+    assert ("cancelling", ("follow_up_generation",)) == (script.summary.status, script.summary.available_actions)
 
 
 @promise("H76")
@@ -342,7 +342,7 @@ def test_a_failing_run_waits_for_what_is_open() -> None:
     assert {"scene:2", "voice"} == {script.rows[effect_id].step for effect_id in decision.withdrawn}
     assert decision.scopes_released
     summary = script.summary
-    assert ("cancelling", "Stopping", (), "invalid_input") == (
+    assert ("cancelling", "Stopping", ("follow_up_generation",), "invalid_input") == (
         summary.status, summary.label, summary.available_actions, summary.failure.error_class,
     )  # fmt: skip
 

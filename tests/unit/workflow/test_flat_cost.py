@@ -108,7 +108,7 @@ def test_decisions_and_projections_cost_the_same_in_a_large_run() -> None:
 
 def test_the_count_sees_a_fold_that_looks_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken variant: a handler that sums over all steps does not pass."""
-    handlers = state_module._HANDLERS
+    handlers = state_module.HANDLERS
     event = next(item for item in handlers if item.TYPE == "step_succeeded")
     honest = handlers[event]
 

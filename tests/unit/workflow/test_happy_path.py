@@ -37,7 +37,7 @@ def test_acceptance_freezes_what_the_run_may_cost() -> None:
     script.accept()
     event = script.history[0][0]
 
-    assert (5, 9, "2026-01", "f" * 64) == (event.quoted, event.cap, event.price_list, event.plan_fingerprint)
+    assert (5, 9, "2026-01", "f" * 64) == (event.money.quoted, event.money.cap, event.money.price_list, event.plan_fingerprint)
 
 
 def test_a_run_that_costs_nothing_is_not_charged() -> None:
@@ -48,8 +48,8 @@ def test_a_run_that_costs_nothing_is_not_charged() -> None:
     assert () == decision.ledger
 
 
-def test_acceptance_touches_every_step_so_that_all_rows_are_written() -> None:
-    assert ("scene:1", "scene:2", "scene:3", "voice", "render", "verify") == Script(film()).accept().touched
+def test_acceptance_touches_the_steps_it_hands_out_and_the_plan_tells_of_the_others() -> None:
+    assert ("scene:1", "scene:2", "scene:3", "voice") == Script(film()).accept().touched
 
 
 def test_a_run_is_opened_once() -> None:

@@ -374,5 +374,5 @@ def test_a_script_asked_for_an_unknown_step_says_so() -> None:
 
 
 def test_artifacts_and_handlers_cover_every_event() -> None:
-    assert set(EVENT_TYPES) == set(state_module._HANDLERS)
+    assert set(EVENT_TYPES) == set(state_module.HANDLERS)
     assert isinstance(artifacts(one(artifacts=["c"]).steps[0].artifacts)[0], Artifact)

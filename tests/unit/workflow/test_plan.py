@@ -102,7 +102,7 @@ def test_the_same_document_is_compiled_once() -> None:
 def test_compiling_finds_edges_barriers_and_what_is_wanted_of_a_result() -> None:
     compiled = compile_plan(film())
 
-    assert (0, 0, 0, 0, 2, 1) == compiled.unmet
+    assert ((0, 0, 0, 0, 1, 1), (("scenes",),)) == (compiled.step_deps, compiled.group_deps[4:5])
     assert ((), (), (), (4,), (5,), ()) == compiled.dependents
     assert {"scenes": (4,)} == compiled.group_dependents
     assert {"scenes": (0, 1, 2)} == compiled.groups
@@ -119,7 +119,7 @@ def test_a_dependency_that_is_also_referred_to_counts_once() -> None:
         .step("b", activity="b@1", depends_on=["a", "a"], input={"x": ref("a"), "y": ref("a", "/result")})
     )
 
-    assert (0, 1) == compile_plan(plan).unmet
+    assert (0, 1) == compile_plan(plan).step_deps
 
 
 def test_two_groups_in_a_row_cost_no_product_of_edges() -> None:

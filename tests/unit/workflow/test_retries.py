@@ -103,7 +103,7 @@ def test_a_paid_step_without_tries_left_waits_for_a_person() -> None:
         blocker.step,
         blocker.attempt,
     )
-    assert ("cancel_generation", "retry_generation") == summary.available_actions
+    assert {"cancel_generation", "retry_generation"} <= set(summary.available_actions)
     assert summary.timing.poll_after_ms is None
     assert 0 == script.state.refunded
 

@@ -38,7 +38,12 @@ def test_the_summary_has_exactly_the_fields_of_the_contract() -> None:
         "progress": {"completed": 1, "total": 7, "percent": 14},
         "current_step": {"key": "scene:2", "attempt": 1, "max_attempts": 3},
         "blockers": [],
-        "available_actions": ["cancel_generation"],
+        "available_actions": [
+            "cancel_generation",
+            "pause_generation",
+            "steer_generation",
+            "follow_up_generation",
+        ],
         "cost": {"quoted_credits": 21, "charged_credits": 21, "refunded_credits": 0, "net_credits": 21},
         "timing": {"poll_after_ms": 5000},
     } == document
@@ -52,9 +57,9 @@ def test_a_run_of_which_nothing_was_handed_out_is_accepted() -> None:
 def test_percent_is_rounded_and_100_only_when_all_is_done() -> None:
     script = started(film(197, max_parallel=1000))
     for number in range(1, 198):
-        script.state.succeeded = number
+        script.state.completed = number
         assert script.summary.progress.percent == min(99, round(number * 100 / 200 + 1e-9))
-    script.state.succeeded = 200
+    script.state.completed = 200
     assert 100 == script.summary.progress.percent
 
 
