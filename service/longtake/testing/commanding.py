@@ -19,6 +19,8 @@ Summary = dict[str, Any]
 Payload = dict[str, Any]
 
 PROJECTS = ("p1", "p2")
+IDLE_WEIGHT = 2.0
+"""How much a person who has looked is inclined to do nothing."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +56,7 @@ def _fork(chance: Random, summary: Summary) -> Payload | None:
 
 
 CONTROLS: dict[str, Control] = {
-    "cancel": Control(action="cancel_generation", payload=lambda chance, summary: {"reason": "enough"}, weight=0.7),
+    "cancel": Control(action="cancel_generation", payload=lambda chance, summary: {"reason": "enough"}, weight=0.12),
     "retry": Control(action="retry_generation", payload=_retry, weight=2.0),
     "pause": Control(action="pause_generation", payload=lambda chance, summary: {}),
     "resume": Control(action="resume_generation", payload=lambda chance, summary: {}, weight=3.0),
@@ -133,7 +135,10 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
         names = list(ENABLED_CONTROLS)
     if not names:
         return False
-    kind = chance.choices(names, [CONTROLS[name].weight for name in names])[0]
+    weights = [CONTROLS[name].weight for name in names]
+    if not careful and chance.random() < IDLE_WEIGHT / (IDLE_WEIGHT + sum(weights)):
+        return False
+    kind = chance.choices(names, weights)[0]
     row = session.database.tables.runs.get(run_id)
     if row is None:
         return False

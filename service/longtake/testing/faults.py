@@ -39,7 +39,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "timeout_after_success": (0.05, 0.4), "never_arrived": (0.05, 0.3), "throttled": (0.05, 0.3), "refused": (0.02, 0.15),
     "bad_output": (0.02, 0.15), "job_fails": (0.05, 0.3), "callback_late": (0.1, 0.6), "callback_twice": (0.1, 0.6),
     "callback_contradicts": (0.05, 0.3), "callback_early": (0.1, 0.6), "look_up_fails": (0.05, 0.4), "slow": (0.05, 0.4),
-    "bell_lost": (0.05, 0.5), "answer_lost": (0.02, 0.2), "forged_callback": (0.02, 0.2), "unknown_pointer": (0.01, 0.1),
+    "bell_lost": (0.05, 0.5), "answer_lost": (0.02, 0.2), "forged_callback": (0.05, 0.4), "unknown_pointer": (0.2, 1.0),
     "conflict": (0.01, 0.1), "hidden": (0.02, 0.2),
 }  # fmt: skip
 """Lowest and highest rate of a fault that is switched on."""

@@ -57,6 +57,7 @@ class SeenRun(msgspec.Struct, kw_only=True):
     status: dict[str, str] = {}
     applied: dict[tuple[str, int], str] = {}
     retries: int = 0
+    was_blocked: bool = False
     fragments: dict[str, Step] = {}
     releases_scopes: bool = False
     queued: bool = False
@@ -79,6 +80,7 @@ class Observer:
         """When an effect of an attempt was first seen committed."""
         self._witnessed = 0
         self._rows = 0
+        self._mark = (-1, 0, 0, 0)
         self._timers: dict[tuple[uuid.UUID, str], datetime] = {}
         self.event_types: dict[str, int] = {}
         self.clock_stepped = False
@@ -95,12 +97,18 @@ class Observer:
         """The store was taken back: what was seen of the lost past is forgotten."""
         self.runs.clear()
         self._rows = 0
+        self._mark = (-1, 0, 0, 0)
         self.lost_past += 1
         self.look()
 
     def look(self) -> None:
         """Judge what was committed since the last look."""
-        tables = self._database.tables
+        database = self._database
+        tables = database.tables
+        mark = (database.last_position, len(database.locks), len(tables.effects), len(self._provider.witness))
+        if mark == self._mark:
+            return
+        self._mark = mark
         if len(tables.effects) != self._rows:
             self._rows = len(tables.effects)
             now = self._world.monotonic()
@@ -220,8 +228,8 @@ class Observer:
             effect = tables.effects[id_]
             if effect.kind in ("execute", "poll", "reconcile"):
                 live[effect.step] = live.get(effect.step, 0) + (effect.receipt is None)
-            if effect.kind == "execute" or seen.retries == 0:
-                busy.add(effect.step)  # a person may have one more look at a request than there are slots
+            if effect.kind == "execute" or not seen.was_blocked:
+                busy.add(effect.step)  # what was blocked may be looked at beyond the slots: late evidence, or a person
         for step, count in live.items():
             if count > 1:
                 self.broken("I16", f"{count} effects of {step} of {run_id} are under way at once")
@@ -378,6 +386,10 @@ def _retried(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[st
         seen.status.pop(key, None)
 
 
+def _blocked(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
+    seen.was_blocked = True
+
+
 def _leaving(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
     seen.releases_scopes = True
 
@@ -428,6 +440,8 @@ _HANDLERS: dict[str, Handler] = {
     "step_skipped": _step_ended("skipped"),
     "steps_cancelled": _step_ended("cancelled"),
     "retry_requested": _retried,
+    "step_blocked": _blocked,
+    "run_blocked": _blocked,
     "cancel_requested": _leaving,
     "supersede_requested": _leaving,
     "run_queued": _queued,

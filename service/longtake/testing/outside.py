@@ -5,6 +5,7 @@ dies, or the answer is lost, the caller knows nothing.
 """
 
 import itertools
+import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -13,8 +14,10 @@ import msgspec
 from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.ids import subject_token
+from longtake.contracts.pointers import CallbackPointers, EffectPointers, encode_pointers
 from longtake.contracts.principal import Principal
 from longtake.engine.admission import Answer
+from longtake.engine.hints import CALLBACK_STREAM, EFFECT_STREAM
 from longtake.engine.relay import ACTOR_HEADER, COMMAND_STREAM
 from longtake.errors import AuthorityUnavailable, Refused
 from longtake.ports import OutgoingMessage
@@ -42,6 +45,8 @@ class Outside:
         self.process = self._world.process("outside", lambda process: None)
         self.process.start()
         self.process.spawn("postman", self._post())
+        if self._faults.live(("unknown_pointer",)):
+            self.process.spawn("vandal", self._scatter())
         self.delivered: dict[str, bool] = {}
         """Callbacks by delivery: whether the service said it has them."""
 
@@ -136,6 +141,27 @@ class Outside:
                 return
             self.delivered[callback.delivery] = True
             return
+
+    async def _scatter(self) -> None:
+        """Leave messages in the streams that name nothing, or say nothing at all (P25)."""
+        while True:
+            await self._world.sleep(self._faults.number("vandal", 5, 60))
+            if not self._faults.happens("unknown_pointer", "vandal"):
+                continue
+            number = next(self._numbers)
+            nothing = uuid.UUID(int=number)
+            bodies = (
+                (CALLBACK_STREAM, "longtake.v1.callback.1", encode_pointers(CallbackPointers(epoch=1, effects=(nothing,)))),
+                (CALLBACK_STREAM, "longtake.v1.callback.2", encode_pointers(CallbackPointers(epoch=1, runs=(nothing,)))),
+                (EFFECT_STREAM, "longtake.v1.effect.default", encode_pointers(EffectPointers(epoch=1, effects=((nothing, 1, 1),)))),
+                (CALLBACK_STREAM, "longtake.v1.callback.0", b'{"nonsense":'),
+                (EFFECT_STREAM, "longtake.v1.effect.short", b"\x00\xff"),
+                (COMMAND_STREAM, "longtake.v1.command.t1.cancel", b'{"kind":"cancel","surprise":1}'),
+            )
+            stream, subject, body = self._world.random.choice(bodies)
+            await self._all.wires.inject(
+                OutgoingMessage(subject=subject, body=body, message_id=f"stray-{number}", stream=stream)
+            )
 
     async def _forge(self, callback: Callback) -> None:
         """A stranger who knows the address but not the secret, and one who knows neither."""

@@ -20,6 +20,7 @@ from longtake.testing.world import Process, World
 ACK_WAIT = {"LT_EFFECT": 10.0, "LT_CALLBACK": 30.0, "LT_COMMAND": 30.0}
 WORK_QUEUES = frozenset({"LT_EFFECT", "LT_CALLBACK"})
 DUPLICATE_WINDOW_SECONDS = 120.0
+LISTEN_SECONDS = 60.0
 
 
 class Message(msgspec.Struct, kw_only=True):
@@ -90,7 +91,13 @@ class Wires:
             stream.ids = {message.message_id: message.at for message in stream.messages.values()}
             for message in stream.messages.values():
                 message.visible_at = min(message.visible_at, self._world.monotonic())
-            self._world.sound(f"stream.{stream.name}")
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        """Every consumer looks."""
+        for stream in self._streams.values():
+            for subject in {message.subject for message in stream.messages.values()}:
+                self._world.sound(_sound_of(stream.name, subject))
 
     def delete_stream(self, name: str) -> None:
         """Deleted, and made again empty."""
@@ -105,11 +112,11 @@ class Wires:
         name = list(self._streams)[int(share * len(self._streams))]
         for message in self._streams[name].messages.values():
             message.visible_at = min(message.visible_at, self._world.monotonic())
+        self._tell_all()
 
     def calm(self) -> None:
         """Nothing is held back any more."""
-        for stream in self._streams.values():
-            self._world.sound(f"stream.{stream.name}")
+        self._tell_all()
 
     def backlog(self) -> str:
         """What waits to be taken; empty when nothing does."""
@@ -153,10 +160,23 @@ class Wires:
                 visible_at=visible,
             )
             stream.messages[message.seq] = message
-        world.sound(f"stream.{stream.name}")
+            self._tell(stream, message)
         if faults.happens("publish_lost_answer", outgoing.stream):
             return PublishResult(state="unknown", detail="no answer in time")
         return PublishResult(state="stored")
+
+    def _tell(self, stream: _Stream, message: Message) -> None:
+        """Wake the consumer of a message when it can be delivered, if it then still waits."""
+        world, due = self._world, message.visible_at
+
+        def look() -> None:
+            if stream.messages.get(message.seq) is message and message.seq not in stream.acked and message.visible_at == due:
+                world.sound(_sound_of(stream.name, message.subject))
+
+        if due <= world.monotonic():
+            look()
+        else:
+            world.later(due - world.monotonic(), look)
 
     def ready(self, name: str, subject: str, limit: int) -> list[Message]:
         """Messages that can be delivered now; delivering starts their ack wait."""
@@ -171,15 +191,8 @@ class Wires:
         for message in found[:limit]:
             message.deliveries += 1
             message.visible_at = now + ACK_WAIT[name]
+            self._tell(stream, message)
         return found[:limit]
-
-    def next_visible(self, name: str, subject: str) -> float | None:
-        """When the next message can be delivered."""
-        stream = self._streams[name]
-        return min(
-            (m.visible_at for m in stream.messages.values() if m.seq not in stream.acked and _matches(subject, m.subject)),
-            default=None,
-        )
 
     def settle(self, name: str, seq: int) -> None:
         """Acked or terminated, by whoever: nothing fences it."""
@@ -194,7 +207,7 @@ class Wires:
         message = self._streams[name].messages.get(seq)
         if message is not None:
             message.visible_at = self._world.monotonic() + seconds
-            self._world.later(seconds, lambda: self._world.sound(f"stream.{name}"))
+            self._tell(self._streams[name], message)
 
     def oldest(self, name: str, subject: str) -> datetime | None:
         """Time of the oldest message that is still there."""
@@ -206,6 +219,10 @@ class Wires:
     def streams(self) -> list[SeenStream]:
         """The streams as they are now."""
         return [SeenStream(stream.name, stream.created) for stream in self._streams.values()]
+
+
+def _sound_of(stream: str, subject: str) -> str:
+    return "stream.LT_COMMAND" if stream == "LT_COMMAND" else f"stream.{subject}"
 
 
 def _matches(pattern: str, subject: str) -> bool:
@@ -294,17 +311,16 @@ class _Subscription:
     ) -> None:
         self._wires, self._process, self._port, self._name = wires, process, port, name
         self._stream, self._subject = stream, subject
+        self._sounds = (f"stream.{stream if subject.endswith('>') else subject}",)
         self._fetch = port(name, _Fetching(wires, stream, subject)).fetch
 
     async def fetch(self, *, limit: int, wait_seconds: float) -> list[Delivery]:
         world = self._process.world
         found = await self._fetch(limit)
         if not found:
-            soonest = self._wires.next_visible(self._stream, self._subject)
-            seconds = wait_seconds if soonest is None else max(0.01, soonest - world.monotonic())
-            await world.listen(f"stream.{self._stream}", seconds=min(wait_seconds, seconds))
-            if self._wires.next_visible(self._stream, self._subject) is not None:
-                found = await self._fetch(limit)
+            # A real fetch comes back empty and is asked again at once; here it just goes on listening.
+            await world.listen(*self._sounds, seconds=LISTEN_SECONDS)
+            found = await self._fetch(limit)
         return [self._delivery(message) for message in found]
 
     def _delivery(self, message: Message) -> Delivery:
