@@ -265,7 +265,8 @@ def _write_artifacts(session: Session, commit: RunCommit, tenant: str, now: date
 
 def _settle(session: Session, commit: RunCommit, now: datetime) -> None:
     for id_, status, reason in commit.inbox:
-        if (callback := session.view.inbox.own(id_)) is not None:
+        callback = session.view.inbox.own(id_)
+        if callback is not None and callback.settled_at is None:
             callback.status, callback.reason, callback.settled_at = status, reason, now
     for id_ in commit.signals:
         if (signal := session.view.signals.own(id_)) is not None:

@@ -217,7 +217,7 @@ with wanted as (
 ), settled_inbox as (
     update longtake.inbox i set status = u.status, reason = u.reason, settled_at = clock_timestamp()
     from flags f, unnest($83::integer[], $84::uuid[], $85::text[], $86::text[]) as u (n, id, status, reason)
-    where i.id = u.id and u.n = any(f.good)
+    where i.id = u.id and u.n = any(f.good) and i.settled_at is null
 ), settled_signals as (
     update longtake.signals s set settled_at = clock_timestamp()
     from flags f, unnest($87::integer[], $88::uuid[]) as u (n, id)
