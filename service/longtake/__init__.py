@@ -21,7 +21,19 @@ from longtake.engine.inbox import AuthenticCallback
 from longtake.errors import InvalidInput, InvalidPlan, LongtakeError
 from longtake.worker.activity import Activity, Call
 from longtake.worker.registry import App
-from longtake.workflow.plan import ExpectedArtifact, Plan, Retry, Step, group, ref
+from longtake.workflow.plan import (
+    ExpectedArtifact,
+    Plan,
+    Retry,
+    Step,
+    all_of,
+    any_of,
+    at_least,
+    condition,
+    group,
+    not_,
+    ref,
+)
 
 __all__ = [
     "Activity",
@@ -47,6 +59,11 @@ __all__ = [
     "Succeeded",
     "Throttled",
     "Unknown",
+    "all_of",
+    "any_of",
+    "at_least",
+    "condition",
     "group",
+    "not_",
     "ref",
 ]
