@@ -119,14 +119,13 @@ def settle_run(draft: Draft, ending: Ending) -> None:
             settle_step(draft, plan.key)
         return
     amount, reason = money.refund_due(state), f"run {ending.outcome}"
-    for position in sorted({index for where in state.plan.fillers.values() for index in where}):
+    for plan, step in zip(state.plan.steps, state.steps, strict=True):
         # What an expansion added was taken under a key of its own.
-        key, step = state.plan.steps[position].key, state.steps[position]
         part = min(amount, step.charged)
         if part > 0:
             amount -= part
-            refund = money.refund_key(state, key, step.cycle)
-            draft.record(Refunded(key=refund, amount=part, reason=reason, step=key, cycle=step.cycle))
+            refund = money.refund_key(state, plan.key, step.cycle)
+            draft.record(Refunded(key=refund, amount=part, reason=reason, step=plan.key, cycle=step.cycle))
     if amount > 0:
         draft.record(Refunded(key=money.refund_key(state), amount=amount, reason=reason))
 
@@ -143,7 +142,8 @@ def raise_cap(draft: Draft, signal: ProvideInput) -> Problem | None:
         return _refused(
             "/payload/cap", f"the step {signal.step!r} does not wait for a larger cap", "leave `cap` out"
         )
-    least = max(state.cap, net(state) + state.plan_of(signal.step).price)
+    price = state.plan_of(signal.step).price if state.billing == "pay_as_you_go" else money.owed(state)
+    least = max(state.cap, net(state) + price)
     if signal.cap is None or signal.cap < least:
         given = "is absent" if signal.cap is None else f"is {signal.cap}"
         wanted = f"send at least {least}; {blocker.details['needed']} lets everything begin that waits for it"
@@ -167,7 +167,7 @@ def _charge_step(draft: Draft, position: int, amount: int) -> None:
 def _of_prepaid(draft: Draft, positions: Sequence[int]) -> list[int]:
     """All of them are paid, but for steps of an expansion that did not fit under the cap: these wait for a larger one."""
     state = draft.state
-    owed = state.quoted - state.charged
+    owed = money.owed(state)
     added = [
         position for position in positions if owed > 0 and state.plan.steps[position].price_key is not None
     ]

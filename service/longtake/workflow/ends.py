@@ -91,7 +91,8 @@ def revive(state: RunState, index: int) -> None:
         state.groups[plan.group].failures -= 1
     for source in state.plan.sources[index]:
         state.steps[source].readers += 1
-    step.charged = 0  # its settlement cycle is over, whatever was given back (P9)
+    if state.billing == "pay_as_you_go":
+        step.charged = 0  # its settlement cycle is over, whatever was given back (P9)
     step.status = "pending"
 
 

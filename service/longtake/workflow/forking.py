@@ -73,7 +73,7 @@ def plan_fork(source: RunState, history: Iterable[Event], step: str) -> Fork | P
             ProblemError("/payload/step", f"there is no step {step!r}", "name a step of the run's plan"),
         )
     receipts, fragments = _committed(history)
-    undone = [index for index, known in enumerate(source.steps) if known.compensation is not None]
+    undone = [index for index, known in enumerate(source.steps) if known.compensation in ("done", "failed")]
     anew = _following(source, [source.plan.position[step], *undone])
     standing = tuple(item for item in fragments if source.plan.position[item.step] not in anew)
     again = [item for item in fragments if source.plan.position[item.step] in anew]
@@ -192,7 +192,9 @@ def _idle(source: RunState, anew: set[int], reused: set[str]) -> tuple[str, ...]
 def _trial(source: RunState, fork: Fork, *, added: int) -> RunState:
     """The state after the fork's first decision, as if nothing had a price."""
     steps = source.plan.plan.steps
-    plan: Plan = msgspec.structs.replace(source.plan.plan, steps=steps[: len(steps) - added], billing="prepaid")
+    plan: Plan = msgspec.structs.replace(
+        source.plan.plan, steps=steps[: len(steps) - added], billing="prepaid"
+    )
     trial = initial(source.run_id, source.tenant, plan)
     assert source.ended_at is not None, "the run has ended"
     draft = Draft(trial, source.ended_at)

@@ -27,6 +27,11 @@ def room(state: RunState) -> int:
     return min(state.cap, state.held) - (state.charged - state.refunded)
 
 
+def owed(state: RunState) -> int:
+    """What a prepaid run is quoted at by now and has not been charged: an expansion did not fit under the cap."""
+    return state.quoted - state.charged
+
+
 def refund_due(state: RunState) -> int:
     """What an ending prepaid run gives back: all of it when it fails, else all but what was earned (P10)."""
     left = state.charged - state.refunded

@@ -23,7 +23,11 @@ def capped(*steps: Step, **fields: object) -> Script:
 
 def allow(script: Script, step: str, cap: int | None, **fields: object) -> Decision:
     signal = ProvideInput(
-        command_id="c-9", actor="ann", step=step, cap=cap, **{"expected_revision": script.state.revision, **fields}
+        command_id="c-9",
+        actor="ann",
+        step=step,
+        cap=cap,
+        **{"expected_revision": script.state.revision, **fields},
     )
     return script.tell(signal)
 
@@ -62,13 +66,17 @@ def test_a_larger_cap_lets_everything_begin_that_fits_now() -> None:
     ("cap", "message"),
     [(None, "is absent"), (16, "send at least 17"), (0, "send at least 17")],
 )
-def test_a_cap_that_does_not_let_the_step_begin_is_refused_and_nothing_changes(cap: int | None, message: str) -> None:
+def test_a_cap_that_does_not_let_the_step_begin_is_refused_and_nothing_changes(
+    cap: int | None, message: str
+) -> None:
     script = capped(paid("a"), paid("b", 7), paid("c"))
     decision = allow(script, "b", cap)
 
     assert decision.refusal is not None
     assert "/payload/cap" == decision.refusal.errors[0].pointer or cap is None
-    assert cap is None or message in f"{decision.refusal.errors[0].message} {decision.refusal.errors[0].remedy}"
+    assert (
+        cap is None or message in f"{decision.refusal.errors[0].message} {decision.refusal.errors[0].remedy}"
+    )
     assert () == decision.events
     assert 10 == script.state.cap
 

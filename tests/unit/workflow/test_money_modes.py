@@ -134,7 +134,9 @@ def test_a_step_whose_rule_gives_nothing_back_is_paid_again_when_it_is_tried_aga
 )
 @pytest.mark.parametrize("billing", ["prepaid", "pay_as_you_go"])
 @promise("H45")
-def test_the_providers_answer_to_a_cancel_decides_the_price(answer: str, given_back: int, billing: str) -> None:
+def test_the_providers_answer_to_a_cancel_decides_the_price(
+    answer: str, given_back: int, billing: str
+) -> None:
     script = accepted(Plan(billing=billing, steps=(paid("a"),)))
     script.submit("a")
     script.cancel()
@@ -153,7 +155,9 @@ def test_what_is_cancelled_before_it_began_is_given_back() -> None:
 
 
 def test_losers_of_a_join_settle_by_the_same_rules_while_the_run_goes_on() -> None:
-    plan = Plan(billing="pay_as_you_go", cost_cap=40).fan_out("takes", range(3), lambda _, i: paid(f"take:{i}"))
+    plan = Plan(billing="pay_as_you_go", cost_cap=40).fan_out(
+        "takes", range(3), lambda _, i: paid(f"take:{i}")
+    )
     script = accepted(plan.step("pick", activity="pick@1", depends_on=[group("takes")], join=at_least(1)))
     script.submit("take:2")
     script.succeed("take:1")
