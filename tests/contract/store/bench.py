@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from types import SimpleNamespace
 from typing import Any
 
+import asyncpg
+
 from longtake.contracts.envelope import StoredEvent
 from longtake.contracts.principal import Principal
 from longtake.memory import (
@@ -22,7 +24,9 @@ from longtake.memory import (
     MemoryLeaseKeeper,
     MemoryPlanCheckStore,
     MemorySweepStore,
+    Strike,
 )
+from longtake.memory.tables import QueuedRun
 from longtake.postgres.admissions import PostgresAdmissionStore
 from longtake.postgres.audits import PostgresAuditStore
 from longtake.postgres.callbacks import PostgresInboxStore
@@ -76,6 +80,14 @@ class Bench(ABC):
     @abstractmethod
     async def rows(self, table: str) -> list[SimpleNamespace]:
         """Every row of a table, in no order that means anything."""
+
+    @abstractmethod
+    async def crash(self) -> None:
+        """The server dies and comes back."""
+
+    @abstractmethod
+    def strike(self, statement: str, how: Strike) -> None:
+        """What becomes of the next statement of that name."""
 
     @abstractmethod
     async def enqueue(self, run_id: uuid.UUID) -> None:
@@ -142,11 +154,31 @@ async def empty(connection: Any) -> None:
         )
 
 
+class _Losing:
+    """A pool that loses a statement, or its answer, when it is told to; `-- name` is a statement's first line."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+        self.strikes: dict[str, Strike] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    async def fetch(self, sql: str, *arguments: Any) -> Any:
+        strike = self.strikes.pop(sql.partition("\n")[0].removeprefix("-- "), None)
+        if strike == "not_executed":
+            raise asyncpg.ConnectionDoesNotExistError("struck")
+        rows = await self._pool.fetch(sql, *arguments)
+        if strike == "executed_and_lost":
+            raise asyncpg.ConnectionDoesNotExistError("struck")
+        return rows
+
+
 class PostgresBench(Bench):
     """The real authority."""
 
-    def __init__(self, pool: Any, address: dict[str, Any]) -> None:
-        self.pool = pool
+    def __init__(self, real: Any, address: dict[str, Any]) -> None:
+        self.pool = pool = _Losing(real)
         self._address = address
         self._keepers: list[PostgresLeaseKeeper] = []
         self.admission = PostgresAdmissionStore(pool, store_epoch=1, incarnation=INCARNATION)
@@ -187,6 +219,19 @@ class PostgresBench(Bench):
         found = await self.pool.fetch(f"select *, xmin::text as writer from longtake.{table}")
         return [SimpleNamespace(**dict(row)) for row in found]
 
+    async def crash(self) -> None:
+        connection = await asyncpg.connect(**self._address)
+        try:
+            await connection.execute(
+                "select pg_terminate_backend(pid, 1000) from pg_stat_activity"
+                " where datname = current_database() and pid <> pg_backend_pid()"
+            )
+        finally:
+            await connection.close()
+
+    def strike(self, statement: str, how: Strike) -> None:
+        self.pool.strikes[statement] = how
+
     async def enqueue(self, run_id: uuid.UUID) -> None:
         await self.pool.execute(
             "insert into longtake.scope_queue (run_id, tenant_id, project, scopes) values ($1, $2, 'film', '{}')",
@@ -195,12 +240,32 @@ class PostgresBench(Bench):
         )
 
 
+class Scripted:
+    """Faults as they are told; `turned` makes a fake that confuses them."""
+
+    def __init__(self, turned: dict[Strike, Strike] | None = None) -> None:
+        self.strikes: dict[str, Strike] = {}
+        self._turned = turned or {}
+
+    def strike(self, statement: str) -> Strike | None:
+        how = self.strikes.pop(statement, None)
+        return None if how is None else self._turned.get(how, how)
+
+    def hides(self, statement: str, run_id: uuid.UUID) -> bool:
+        return False
+
+
 class MemoryBench(Bench):
     """The fake, or one that is wrong on purpose."""
 
-    def __init__(self, defences: Defences | None = None, **stores: type) -> None:
+    def __init__(
+        self, defences: Defences | None = None, faults: Scripted | None = None, **stores: type
+    ) -> None:
         self.clock = ManualClock()
-        self.database = MemoryDatabase(self.clock, defences=defences)
+        self.faults = faults or Scripted()
+        self.database = stores.get("database", MemoryDatabase)(
+            self.clock, defences=defences, faults=self.faults
+        )
         self._stores = stores
         database = self.database
         self.admission = stores.get("admission", MemoryAdmissionStore)(
@@ -265,9 +330,13 @@ class MemoryBench(Bench):
                 rows = list(getattr(tables, names.get(table, table)).values())
         return [SimpleNamespace(**_members(row)) for row in rows]
 
-    async def enqueue(self, run_id: uuid.UUID) -> None:
-        from longtake.memory.tables import QueuedRun
+    async def crash(self) -> None:
+        self.database.crash()
 
+    def strike(self, statement: str, how: Strike) -> None:
+        self.faults.strikes[statement] = how
+
+    async def enqueue(self, run_id: uuid.UUID) -> None:
         self.database.tables.scope_queue[run_id] = QueuedRun(
             tenant=ALICE.tenant, project="film", scopes=(), place=1
         )
