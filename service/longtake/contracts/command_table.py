@@ -167,4 +167,6 @@ TABLE: dict[CommandKind, CommandRow] = {
 """By kind. `attached`: the event is kept until a step waits for it."""
 
 START_KINDS: tuple[CommandKind, ...] = tuple(kind for kind, row in TABLE.items() if row.starts_run)
+DECLARED_STARTS: tuple[CommandKind, ...] = ("generation", "new_turn", "utility", "export", "follow_up")
+"""Kinds that a workflow declares to be started by; steer and fork go by the run they name."""
 ACTION_KINDS: dict[Action, CommandKind] = {row.action: row.kind for row in TABLE.values() if row.action is not None}

@@ -4,37 +4,43 @@ keep the command -> lock -> decide -> write -> store the answer: one commit. A r
 same id with another intent is refused. What cannot be read or planned is refused before anything is kept.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
 import structlog
 
+from longtake.contracts.command_table import TABLE
 from longtake.contracts.commands import Command, Receipt
-from longtake.contracts.ids import run_id_for
+from longtake.contracts.events import Parent
 from longtake.contracts.principal import Principal
-from longtake.contracts.problems import ProblemError, problem
-from longtake.engine.commands import GenerationBody, payload_of, signal_of, target_of
+from longtake.contracts.problems import Problem, ProblemError, problem
+from longtake.engine.commands import (
+    check,
+    revision_of,
+    signal_of,
+    supersede_of,
+    target_of,
+)
 from longtake.engine.deciding import LiveRun, add_decision, empty_commit, finish, revive
 from longtake.engine.hints import Hints
-from longtake.engine.history import Head
+from longtake.engine.ordering import Orders
 from longtake.engine.receipts import (
     applied,
-    cannot_pay,
+    cannot_raise,
     intent_taken,
     moved_on,
     no_such_run,
     rejected,
-    scope_conflict,
+    still_checked,
 )
+from longtake.engine.starting import Order, refuse_order, start_run
 from longtake.errors import AuthorityUnavailable, Refused, UncanonicalValue
 from longtake.store import (
     AdmissionStore,
     AdmissionTransaction,
     Channel,
     CommitResult,
-    NewRun,
-    PlannedRun,
     Planner,
 )
 from longtake.telemetry.attributes import (
@@ -46,11 +52,8 @@ from longtake.telemetry.attributes import (
     TENANT,
 )
 from longtake.telemetry.tracing import span
-from longtake.workflow.admission import AcceptedFacts
 from longtake.workflow.decision import Decision
-from longtake.workflow.plan import compile_document
-from longtake.workflow.reducer import accept, decide
-from longtake.workflow.state import initial
+from longtake.workflow.reducer import decide
 
 TRIES_MAX = 4
 """How often a command is admitted again after the connection died around its commit, or its run was contended."""
@@ -79,7 +82,7 @@ class Admission:
     ) -> None:
         """`on_started` gets each new run after its commit: a dispatcher in the same process need not load it."""
         self._store = store
-        self._planner = planner
+        self._orders = Orders(store, planner, store_epoch=store_epoch)
         self._hints = hints
         self._store_epoch = store_epoch
         self._on_started = on_started
@@ -92,11 +95,12 @@ class Admission:
         channel: Channel,
         traceparent: str | None,
         strict: bool = False,
+        parent: Parent | None = None,
     ) -> Answer:
         """Decide a command and store the answer, or return the answer it has.
 
         `strict`: the run must be at exactly the expected revision (If-Match); otherwise the action must have been
-        offered without interruption since then (P3).
+        offered without interruption since then (P3). `parent`: the step that the started run is the work of (P5).
 
         Raises Refused for what is not kept (nothing is written), AuthorityUnavailable when nothing is known.
         """
@@ -111,7 +115,7 @@ class Admission:
             },
         ) as hop:
             admitted = await self._admit_patiently(
-                principal, command, channel, hop.traceparent or traceparent, strict=strict
+                principal, command, channel, hop.traceparent or traceparent, strict=strict, parent=parent
             )
             answer = admitted.answer
             hop.set(OUTCOME, "duplicate" if answer.replayed else answer.receipt.status)
@@ -127,7 +131,9 @@ class Admission:
         if admitted.is_new_run and self._on_started is not None:
             self._on_started(admitted.run)
         self._hints.effects_soon(admitted.result.pointers)
-        run_id = admitted.run.head.run_id
+        # A run that only now begins has nothing to take back.
+        run = admitted.run if admitted.superseded is None else admitted.superseded
+        run_id = run.head.run_id
         self._hints.look_at_soon((id_, run_id) for id_ in admitted.result.withdrawn)
 
     async def _admit_patiently(
@@ -138,6 +144,7 @@ class Admission:
         traceparent: str | None,
         *,
         strict: bool,
+        parent: Parent | None,
     ) -> "_Admitted":
         try:
             intent = command.intent_hash()
@@ -146,11 +153,11 @@ class Admission:
             raise Refused(
                 problem("invalid-command", f"The command has no canonical form: {error}.", place)
             ) from error
-        planned = await self._planned(principal, command, intent, channel)
+        order = await self._ordered(principal, command, intent, channel, parent)
         for attempt in range(1, TRIES_MAX + 1):
             try:
                 return await self._once(
-                    principal, command, intent, planned, channel, traceparent, strict=strict
+                    principal, command, intent, order, channel, traceparent, strict=strict
                 )
             except _Moved:
                 continue
@@ -166,19 +173,23 @@ class Admission:
             )
         )
 
-    async def _planned(
-        self, principal: Principal, command: Command, intent: str, channel: Channel
-    ) -> PlannedRun | Answer | None:
-        """The plan of a generation command, made before any lock; a known command's answer instead."""
-        if command.kind != "generation":
+    async def _ordered(
+        self,
+        principal: Principal,
+        command: Command,
+        intent: str,
+        channel: Channel,
+        parent: Parent | None,
+    ) -> Order | Answer | None:
+        """What a command starts, planned before any lock; a known command's answer instead."""
+        if not TABLE[command.kind].starts_run or command.kind == "fork":
             return None
-        body = payload_of(command, GenerationBody)
-        if self._planner is None:
-            raise Refused(
-                problem("unavailable", "This process has no application loaded.", retry_after_seconds=5)
-            )
         try:
-            return self._planner.plan(body.workflow, body.input, body.policy)
+            check(command)
+            order = await self._orders.planned(principal, command, channel, parent)
+            refused = refuse_order(order)
+            if refused is not None:
+                raise Refused(refused)
         except Refused:
             # A repeat of a command that was admitted by older code still gets its answer.
             async with self._store.transaction(principal, channel=channel, traceparent=None) as transaction:
@@ -186,20 +197,21 @@ class Admission:
             if known is None:
                 raise
             return known
+        return order
 
     async def _once(
         self,
         principal: Principal,
         command: Command,
         intent: str,
-        planned: PlannedRun | Answer | None,
+        order: Order | Answer | None,
         channel: Channel,
         traceparent: str | None,
         *,
         strict: bool,
     ) -> "_Admitted":
-        if isinstance(planned, Answer):
-            return _Admitted(answer=planned)
+        if isinstance(order, Answer):
+            return _Admitted(answer=order)
         async with self._store.transaction(
             principal, channel=channel, traceparent=traceparent
         ) as transaction:
@@ -213,8 +225,16 @@ class Admission:
                         )
                     )
                 return _Admitted(answer=known)
-            if planned is not None:
-                return await self._start(transaction, principal, command, planned, now, traceparent)
+            check(command)
+            if command.kind == "fork":
+                forked = await self._orders.forked(transaction, principal, command)
+                if isinstance(forked, Problem):
+                    return await _reject(transaction, rejected(command, forked))
+                order = forked
+            if order is not None:
+                return await self._start(
+                    transaction, principal, command, order, now, traceparent, strict=strict
+                )
             return await self._control(transaction, principal, command, traceparent, strict=strict)
 
     async def _known(self, transaction: AdmissionTransaction, command: Command, intent: str) -> Answer | None:
@@ -230,67 +250,46 @@ class Admission:
         transaction: AdmissionTransaction,
         principal: Principal,
         command: Command,
-        planned: PlannedRun,
+        order: Order,
         now: datetime,
         traceparent: str | None,
+        *,
+        strict: bool,
     ) -> "_Admitted":
-        command_id = str(command.client_command_id)
-        body = payload_of(command, GenerationBody)
-        run_id = run_id_for(tenant=principal.tenant, actor=principal.actor, client_command_id=command_id)
-        if planned.scopes:
-            await transaction.lock_project(command.project)
-            held = await transaction.held_scopes(command.project, planned.scopes)
-            if held:
-                return await _reject(transaction, rejected(command, scope_conflict(held)))
-        new = NewRun(
-            run_id=run_id,
-            project=command.project,
-            workflow=planned.workflow,
-            workflow_version=planned.workflow_version,
-            account=body.account,
-            fingerprint=planned.fingerprint,
-            plan=planned.plan_document,
-            input=planned.input,
-            policy=planned.policy,
-            quoted=planned.quoted,
-            cap=planned.cap,
-            scopes=planned.scopes,
-            application=planned.application,
+        superseded: LiveRun | None = None
+        giving_way: Decision | None = None
+        if command.kind == "steer":
+            # Project, then run (P6); whoever gives way decides first, so a refusal lays nothing down.
+            await transaction.lock_project(order.project)
+            superseded, now = await self._locked(transaction, command)
+            if strict and superseded.revision != revision_of(command):
+                moved = moved_on(superseded.revision, revision_of(command))
+                return await _reject(transaction, rejected(command, moved, superseded))
+            giving_way = decide(superseded.state, supersede_of(command, principal, order.run_id), now)
+            if giving_way.refusal is not None:
+                return await _reject(transaction, rejected(command, giving_way.refusal, superseded))
+        started = await start_run(transaction, order, store_epoch=self._store_epoch, now=now)
+        if isinstance(started, Problem):
+            return await _reject(transaction, rejected(command, started))
+        run = started.run
+        receipt = applied(command, run, started.decision.command_status, now)
+        also = () if superseded is None or giving_way is None else ((superseded, giving_way),)
+        result = await self._write(transaction, [(run, started.decision), *also], receipt, traceparent, now)
+        return _Admitted(
+            answer=Answer(receipt=receipt), result=result, run=run, superseded=superseded, is_new_run=True
         )
-        if not await transaction.lay_down(new, command_id=command_id, now=now):
-            poor = cannot_pay(body.account, await transaction.funds(body.account), planned.cap)
-            return await _reject(transaction, rejected(command, poor))
-        run = LiveRun(
-            state=initial(run_id, principal.tenant, compile_document(planned.plan_document)),
-            head=Head(
-                run_id=run_id,
-                tenant=principal.tenant,
-                store_epoch=self._store_epoch,
-                seq=0,
-                hash=bytes(32),
-                actor=principal.actor,
-                correlation=command_id,
-            ),
-        )
-        decision = accept(
-            run.state,
-            AcceptedFacts(
-                workflow=planned.workflow,
-                workflow_version=planned.workflow_version,
-                project=command.project,
-                actor=principal.actor,
-                account=body.account,
-                command_id=command_id,
-                conversation=command.conversation,
-                fingerprint=planned.fingerprint,
-                application=planned.application,
-                price_list=planned.price_list,
-            ),
-            now,
-        )
-        receipt = applied(command, run, "running", now)
-        result = await self._write(transaction, run, decision, receipt, traceparent, now)
-        return _Admitted(answer=Answer(receipt=receipt), result=result, run=run, is_new_run=True)
+
+    async def _locked(self, transaction: AdmissionTransaction, command: Command) -> tuple[LiveRun, datetime]:
+        """The run that a command names, locked and folded, and the time it is decided at."""
+        run_id = target_of(command)
+        locked = await transaction.lock_run(run_id)
+        if locked is None:
+            raise Refused(no_such_run(run_id))
+        loaded, now, checked, application = locked
+        if application is not None and checked != application:
+            raise Refused(still_checked())
+        run = revive(loaded, store_epoch=self._store_epoch)
+        return run, now if run.clock is None else max(now, run.clock)
 
     async def _control(
         self,
@@ -301,47 +300,45 @@ class Admission:
         *,
         strict: bool,
     ) -> "_Admitted":
-        command_id = str(command.client_command_id)
-        run_id, revision = target_of(command)
-        locked = await transaction.lock_run(run_id)
-        if locked is None:
-            raise Refused(no_such_run(run_id))
-        loaded, now, checked, application = locked
-        if application is not None and checked != application:
-            raise Refused(
-                problem(
-                    "command-in-progress",
-                    "The run's plan is being compared with the deployed code; try again.",
-                    retry_after_seconds=1,
-                )
-            )
-        run = revive(loaded, store_epoch=self._store_epoch)
-        now = now if run.clock is None else max(now, run.clock)
+        run, now = await self._locked(transaction, command)
+        revision = revision_of(command)
         if strict and run.revision != revision:
             return await _reject(transaction, rejected(command, moved_on(run.revision, revision), run))
-        decision = decide(run.state, signal_of(command, principal, command_id, revision), now)
+        decision = decide(run.state, signal_of(command, principal), now)
         if decision.refusal is not None:
             return await _reject(transaction, rejected(command, decision.refusal, run))
+        more = decision.raise_hold_by
+        if more > 0 and not await transaction.raise_hold(run.head.run_id, more):
+            # The account says no; what was decided in memory is forgotten with the run.
+            account = run.state.account
+            poor = cannot_raise(account, await transaction.funds(account), more)
+            return await _reject(transaction, rejected(command, poor))
         receipt = applied(command, run, decision.command_status, now)
-        result = await self._write(transaction, run, decision, receipt, traceparent, now)
+        result = await self._write(transaction, [(run, decision)], receipt, traceparent, now)
         return _Admitted(answer=Answer(receipt=receipt), result=result, run=run)
 
     async def _write(
         self,
         transaction: AdmissionTransaction,
-        run: LiveRun,
-        decision: Decision,
+        decided: Sequence[tuple[LiveRun, Decision]],
         receipt: Receipt,
         traceparent: str | None,
         now: datetime,
     ) -> CommitResult:
-        commit = empty_commit(run, traceparent=traceparent)
-        add_decision(
-            commit, run, decision, causation=f"command:{receipt.command_id}", traceparent=traceparent, now=now
-        )
-        finish(commit, run, dict.fromkeys(decision.touched))
-        result = await transaction.commit_run(commit, receipt)
-        if run.head.run_id not in result.committed:
+        commits = []
+        for run, decision in decided:
+            commit = empty_commit(run, traceparent=traceparent)
+            add_decision(
+                commit,
+                run,
+                decision,
+                causation=f"command:{receipt.command_id}",
+                traceparent=traceparent,
+                now=now,
+            )
+            commits.append(finish(commit, run, dict.fromkeys(decision.touched)))
+        result = await transaction.commit_run(commits[0], receipt, also=commits[1:])
+        if not {run.head.run_id for run, _ in decided} <= result.committed:
             raise _Moved
         return result
 
@@ -352,6 +349,7 @@ class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer
     result: CommitResult | None = None
     run: LiveRun | None = None
+    superseded: LiveRun | None = None
     is_new_run: bool = False
 
 

@@ -33,6 +33,7 @@ from longtake.contracts.signals import (
     SupersedeRun,
 )
 from longtake.errors import Refused
+from longtake.store import RunOrigin
 
 Control = CancelRun | RetryRun | PauseRun | ResumeRun | ProvideInput | SendEvent
 
@@ -139,6 +140,24 @@ def check(command: Command) -> None:
                 ProblemError("/expected_revision", "has no meaning here", "leave it out, and If-Match too"),
             )
         )
+
+
+def start_of(command: Command, origin: RunOrigin | None) -> StartBody:
+    """What a command starts. A steer says what is different from the run it names; policies are merged by member."""
+    if command.kind != "steer":
+        return payload_of(command, StartBody)
+    assert origin is not None, "a steer names a run"
+    changed = payload_of(command, SteerBody)
+    name = f"{origin.workflow}@{origin.workflow_version}"
+    same = changed.workflow in (None, name)
+    policy = msgspec.json.decode(origin.policy) if same else {}
+    return StartBody(
+        workflow=changed.workflow or name,
+        input=msgspec.json.decode(origin.input) if changed.input is None else changed.input,
+        policy={**policy, **(changed.policy or {})},
+        account=changed.account or origin.account,
+        max_credits=changed.max_credits,
+    )
 
 
 def target_of(command: Command) -> uuid.UUID:

@@ -80,6 +80,34 @@ def cannot_pay(account: str, funds: Funds | None, cap: int) -> Problem:
     )
 
 
+def cannot_raise(account: str, funds: Funds | None, more: int) -> Problem:
+    """The account cannot promise what a larger cap asks for."""
+    free = 0 if funds is None else funds.balance - funds.held
+    return problem(
+        "insufficient-funds",
+        f"The account {account!r} has {free} credits free; the larger cap asks for {more} more. Nothing was changed.",
+        ProblemError("/payload/cap", f"asks {account!r} for {more} credits", f"add {more - free} credits"),
+    )
+
+
+def still_checked() -> Problem:
+    """The deployed code has not yet said whether it builds the run's plan (P15)."""
+    return problem(
+        "command-in-progress",
+        "The run's plan is being compared with the deployed code; try again.",
+        retry_after_seconds=1,
+    )
+
+
+def wrong_project(actual: str, given: str) -> Problem:
+    """A run that begins with another one belongs to the same project."""
+    return problem(
+        "invalid-command",
+        f"The run belongs to the project {actual!r}.",
+        ProblemError("/project", f"is {given!r}", f"use {actual!r}"),
+    )
+
+
 def intent_taken(command_id: str) -> Problem:
     """The id belongs to another intent (G20)."""
     return problem(

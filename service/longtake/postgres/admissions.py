@@ -13,6 +13,7 @@ import msgspec
 from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
+from longtake.contracts.signals import Outgoing
 from longtake.postgres.commits import commit_decisions
 from longtake.postgres.decisions import loaded_run
 from longtake.postgres.failures import translated
@@ -25,8 +26,10 @@ from longtake.store import (
     LoadedRun,
     NewRun,
     RunCommit,
+    RunOrigin,
     StoredAnswer,
 )
+from longtake.workflow.queueing import LINE_MAX, Waiting
 
 _receipts = msgspec.json.Decoder(Receipt)
 
@@ -116,6 +119,67 @@ class PostgresAdmission:
         )
         return [HeldScope(scope=row["scope"], run_id=row["run_id"], phase=row["phase"]) for row in rows]
 
+    async def line(self, project: str) -> tuple[list[Waiting], datetime]:
+        """Who is in line in the project, and the time."""
+        rows = await self._connection.fetch(
+            statement("queue_read"), self._principal.tenant, project, LINE_MAX + 1
+        )
+        now = rows[0]["now"] if rows else await self._connection.fetchval(statement("now_read"))
+        waiting = [
+            Waiting(
+                run_id=row["run_id"],
+                scopes=tuple(row["scopes"]),
+                waits_for=tuple(row["waits_for"]),
+                start_at=row["start_at"],
+                supersedes=row["supersedes"],
+                overtakes=row["overtakes"],
+            )
+            for row in rows
+        ]
+        return waiting, now
+
+    async def join_line(self, project: str, waiting: Waiting) -> None:
+        """A run gets in line."""
+        await self._connection.execute(
+            statement("queue_join"),
+            self._principal.tenant,
+            project,
+            waiting.run_id,
+            list(waiting.scopes),
+            list(waiting.waits_for),
+            waiting.start_at,
+            waiting.supersedes,
+            waiting.overtakes,
+        )
+
+    async def leave_line(self, run_id: uuid.UUID) -> None:
+        """A run gives up its place."""
+        await self._connection.execute(statement("queue_leave"), run_id)
+
+    async def active_runs(self, run_ids: Sequence[uuid.UUID]) -> frozenset[uuid.UUID]:
+        """Which of them have not ended."""
+        if not run_ids:
+            return frozenset()
+        rows = await self._connection.fetch(statement("runs_active"), self._principal.tenant, list(run_ids))
+        return frozenset(row["run_id"] for row in rows)
+
+    async def grant_scopes(self, project: str, waiting: Waiting) -> None:
+        """A run leaves the line and owns its scopes."""
+        await self._connection.execute(
+            statement("scopes_grant"), self._principal.tenant, project, waiting.run_id, list(waiting.scopes)
+        )
+
+    async def tell(self, fact: Outgoing) -> None:
+        """Write a fact for another run."""
+        await self._connection.execute(
+            statement("signal_insert"),
+            fact.id,
+            self._principal.tenant,
+            fact.run_id,
+            fact.kind,
+            to_json(fact.payload),
+        )
+
     async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
         """Write plan, run row, scopes and hold, or nothing when the account cannot pay."""
         paid = await self._connection.fetchrow(
@@ -152,6 +216,11 @@ class PostgresAdmission:
         row = await self._connection.fetchrow(statement("account_read"), self._principal.tenant, account)
         return None if row is None else Funds(balance=row["balance"], held=row["held"])
 
+    async def origin(self, run_id: uuid.UUID) -> RunOrigin | None:
+        """What a run of the caller's tenant was made from."""
+        row = await self._connection.fetchrow(statement("run_origin"), self._principal.tenant, run_id)
+        return None if row is None else RunOrigin(**row)
+
     async def lock_run(self, run_id: uuid.UUID) -> tuple[LoadedRun, datetime, str, str | None] | None:
         """Lock a run of the caller's tenant and load it."""
         row = await self._connection.fetchrow(statement("run_lock"), self._principal.tenant, run_id)
@@ -160,14 +229,16 @@ class PostgresAdmission:
         events = await self._connection.fetch(statement("events_load"), [run_id], [0])
         return loaded_run(row, events), row["now"], row["plan_checked"], row["application"]
 
-    async def commit_run(self, commit: RunCommit, receipt: Receipt) -> CommitResult:
+    async def commit_run(
+        self, commit: RunCommit, receipt: Receipt | None, *, also: Sequence[RunCommit] = ()
+    ) -> CommitResult:
         """Write the decision and the answer with the statement that the dispatcher uses."""
         return await commit_decisions(
             self._connection,
-            [commit],
+            [commit, *also],
             store_epoch=self._store_epoch,
             incarnation=self._incarnation,
-            answer=(self._principal, receipt),
+            answer=None if receipt is None else (self._principal, receipt),
         )
 
     async def settle_command(self, receipt: Receipt) -> None:

@@ -10,6 +10,7 @@ from longtake.store.admitting import (
     Funds,
     HeldScope,
     NewRun,
+    RunOrigin,
     StoredAnswer,
 )
 from longtake.store.auditing import AuditStore, InboxStore, MoneyAuditStore, MoneyViolation, ProjectionRows
@@ -23,6 +24,7 @@ from longtake.store.deciding import (
     RunCommit,
 )
 from longtake.store.durable_signals import read_signal
+from longtake.store.errands import Errand, ErrandStore
 from longtake.store.planning import PlanCheckStore, PlannedRun, Planner, UncheckedRun
 from longtake.store.sweeping import EffectPointer, EndedLease, LostDoorbell, StoreIdentity, SweepStore
 from longtake.store.working import EffectStore, LeaseKeeper
@@ -37,6 +39,8 @@ __all__ = [
     "EffectPointer",
     "EffectStore",
     "EndedLease",
+    "Errand",
+    "ErrandStore",
     "Fact",
     "FactBatch",
     "Funds",
@@ -54,6 +58,7 @@ __all__ = [
     "Planner",
     "ProjectionRows",
     "RunCommit",
+    "RunOrigin",
     "StoreIdentity",
     "StoredAnswer",
     "SweepStore",

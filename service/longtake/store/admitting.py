@@ -10,7 +10,9 @@ import msgspec
 
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
+from longtake.contracts.signals import Outgoing
 from longtake.store.deciding import CommitResult, LoadedRun, RunCommit
+from longtake.workflow.queueing import Waiting
 
 Channel = Literal["http", "nats", "local"]
 
@@ -40,6 +42,20 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
         return self.cap if self.held is None else self.held
 
 
+class RunOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run was made from; it never changes, so it is read without a lock."""
+
+    run_id: uuid.UUID
+    project: str
+    workflow: str
+    workflow_version: int
+    account: str
+    fingerprint: str
+    plan: bytes
+    input: bytes
+    policy: bytes
+
+
 class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer that a command id already has."""
 
@@ -48,11 +64,12 @@ class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeldScope(msgspec.Struct, frozen=True, kw_only=True):
-    """A scope that an active run owns."""
+    """A scope that an active run owns, or that one in line wanted first."""
 
     scope: str
     run_id: uuid.UUID
     phase: str | None
+    holds: bool = True
 
 
 class Funds(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +89,24 @@ class AdmissionTransaction(Protocol):
     async def stored_answer(self, client_command_id: str) -> StoredAnswer | None: ...
     async def lock_project(self, project: str) -> None: ...
     async def held_scopes(self, project: str, scopes: Sequence[str]) -> list[HeldScope]: ...
+    async def line(self, project: str) -> tuple[list[Waiting], datetime]:
+        """The runs in line in a locked project, in the order of acceptance, and the time."""
+        ...
+
+    async def join_line(self, project: str, waiting: Waiting) -> None: ...
+    async def leave_line(self, run_id: uuid.UUID) -> None: ...
+    async def active_runs(self, run_ids: Sequence[uuid.UUID]) -> frozenset[uuid.UUID]:
+        """Which of them have not ended."""
+        ...
+
+    async def grant_scopes(self, project: str, waiting: Waiting) -> None:
+        """Give a run that was in line its scopes."""
+        ...
+
+    async def tell(self, fact: Outgoing) -> None:
+        """Write a fact for another run; one of that id stands once."""
+        ...
+
     async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
         """Write plan, run row, scopes and hold; False (and nothing written) when the account cannot pay."""
         ...
@@ -82,12 +117,18 @@ class AdmissionTransaction(Protocol):
         ...
 
     async def funds(self, account: str) -> Funds | None: ...
+    async def origin(self, run_id: uuid.UUID) -> RunOrigin | None:
+        """What a run of the caller's tenant was made from."""
+        ...
+
     async def lock_run(self, run_id: uuid.UUID) -> tuple[LoadedRun, datetime, str, str | None] | None:
         """Lock a run of the caller's tenant: (run with its events, now, plan_checked, deployed application)."""
         ...
 
-    async def commit_run(self, commit: RunCommit, receipt: Receipt) -> CommitResult:
-        """Write the decision and the command's answer in one statement."""
+    async def commit_run(
+        self, commit: RunCommit, receipt: Receipt | None, *, also: Sequence[RunCommit] = ()
+    ) -> CommitResult:
+        """Write the decision, those of other locked runs, and the command's answer if there is one, in one statement."""
         ...
 
     async def settle_command(self, receipt: Receipt) -> None: ...

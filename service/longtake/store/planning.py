@@ -22,6 +22,8 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     price_list: str
     scopes: tuple[str, ...]
     application: str
+    starts: tuple[str, ...] = ("generation",)
+    """Command kinds that the workflow declares to be started by."""
 
 
 class Planner(Protocol):

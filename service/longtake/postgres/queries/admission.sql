@@ -54,6 +54,13 @@ with funded as (
 )
 select 1 from paid;
 
+-- name: run_origin
+-- What a run was made from. $1 tenant  $2 run id
+select r.run_id, r.project, r.workflow, r.workflow_version, r.account, r.plan_fingerprint as fingerprint, p.plan,
+    p.input, p.policy
+from longtake.runs r join longtake.plans p on p.tenant_id = r.tenant_id and p.fingerprint = r.plan_fingerprint
+where r.tenant_id = $1 and r.run_id = $2;
+
 -- name: account_read
 -- What an account has. $1 tenant  $2 account
 select balance, held from longtake.accounts where tenant_id = $1 and account = $2;
