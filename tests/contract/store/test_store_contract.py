@@ -10,19 +10,12 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from contract.store import (
-    admission_clauses,
-    decision_clauses,
-    effect_clauses,
-    habit_clauses,
-    sweep_clauses,
-)
+from contract.store.all_clauses import CLAUSES, MODULES
 from contract.store.bench import MemoryBench, PostgresBench, empty
-from contract.store.clauses import CLAUSES, Clause
+from contract.store.clauses import Clause
 from kit.servers import ADMIN_DATABASE, Servers
 from longtake.errors import LongtakeError
 
-MODULES = (admission_clauses, decision_clauses, effect_clauses, habit_clauses, sweep_clauses)
 CLAUSES_MIN = 40
 
 every_clause = pytest.mark.parametrize("clause", CLAUSES, ids=[c.name.replace(" ", "_") for c in CLAUSES])

@@ -1,0 +1,14 @@
+"""Every clause of the store's contract, whatever module it stands in."""
+
+from contract.store import (
+    admission_clauses,
+    decision_clauses,
+    effect_clauses,
+    habit_clauses,
+    sweep_clauses,
+)
+from contract.store.clauses import CLAUSES
+
+MODULES = (admission_clauses, decision_clauses, effect_clauses, habit_clauses, sweep_clauses)
+
+__all__ = ["CLAUSES", "MODULES"]
