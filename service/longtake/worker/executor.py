@@ -77,7 +77,7 @@ class Executor:
             attempt=effect.attempt,
             kind=effect.kind,
             input=msgspec.json.decode(effect.input),
-            token=provider_token_for(effect.run_id, step=effect.step, attempt=effect.attempt),
+            token=_token_of(effect),
             external_ref=effect.external_ref,
             artifacts=self._artifacts,
             traceparent=effect.traceparent,
@@ -120,6 +120,13 @@ class Executor:
             outcome, encoded = checked(outcome)
             hop.set(OUTCOME, str(type(outcome).__struct_config__.tag))
             return Finished(outcome=outcome, encoded=encoded, traceparent=hop.traceparent)
+
+
+def _token_of(effect: ClaimedEffect) -> str:
+    if effect.kind == "compensate":
+        # Undoing is asked under one name however often, and never under that of what is undone.
+        return provider_token_for(effect.run_id, step=f"{effect.step}#undo", attempt=1)
+    return provider_token_for(effect.run_id, step=effect.step, attempt=effect.attempt)
 
 
 def checked(outcome: Outcome) -> tuple[Outcome, bytes]:

@@ -40,6 +40,19 @@ def mark(state: RunState, index: int) -> None:
 def arm(state: RunState, index: int, due_at: datetime | None) -> None:
     """Let the step have a timer, or none."""
     state.timer_changes[TIMER + state.plan.steps[index].key] = due_at
+    if due_at is not None:
+        heapq.heappush(state.wakes, (due_at, index))
+
+
+def next_wake(state: RunState) -> datetime | None:
+    """When the first gate that has a time wakes, or is overdue."""
+    while state.wakes:
+        due_at, index = state.wakes[0]
+        gate = state.gates.get(index)
+        if gate is not None and gate.until == due_at:
+            return due_at
+        heapq.heappop(state.wakes)
+    return None
 
 
 def pay(step: StepState, provider_cost: int | None) -> None:

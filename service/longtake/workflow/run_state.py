@@ -258,6 +258,8 @@ class RunState(msgspec.Struct, kw_only=True):
 
     changed: list[int] = []
     """Positions of the steps that the last event touched; scratch, no part of the state."""
+    wakes: list[tuple[datetime, int]] = []
+    """Heap of when gates wake, with their positions; what is no longer so is dropped when it surfaces. Scratch."""
     timer_changes: dict[str, datetime | None] = {}
     """Step timers that the last event armed, or with None disarmed; scratch, no part of the state."""
 
@@ -325,7 +327,7 @@ def initial(run_id: uuid.UUID, tenant: str, plan: CompiledPlan | Plan) -> RunSta
 
 def dump(state: RunState) -> bytes:
     """Canonical bytes of everything that a fold must reproduce: equal dumps are equal states."""
-    scratch = ("plan", "changed", "timer_changes")
+    scratch = ("plan", "changed", "wakes", "timer_changes")
     fields = {name: getattr(state, name) for name in state.__struct_fields__ if name not in scratch}
     for name in ("ready", "ready_gates"):
         heap: list[int] = fields[name]

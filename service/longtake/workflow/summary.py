@@ -19,6 +19,7 @@ from longtake.contracts.summary import (
     Timing,
 )
 from longtake.workflow.actions import available_actions
+from longtake.workflow.moves import next_wake
 from longtake.workflow.run_state import NEEDS_INPUT, RunState
 from longtake.workflow.timers import current_position
 
@@ -97,12 +98,17 @@ def blockers_of(state: RunState) -> tuple[Blocker, ...]:
 
 def poll_at(state: RunState) -> datetime | None:
     """When something may next be known: the first due time of what is open; None when nothing is."""
-    if state.terminal or not state.open:
+    if state.terminal:
         return None
-    due = min(_answer_at(effect.kind, effect.due_at) for effect in state.open.values())
-    if state.ending is not None:
-        due = min(due, state.ending.settle_until)
-    return due
+    dues = [_answer_at(effect.kind, effect.due_at) for effect in state.open.values()]
+    wake = None if state.paused_at is not None else next_wake(state)
+    if wake is not None:
+        dues.append(wake + timedelta(milliseconds=POLL_FLOOR_MS))
+    if state.queued is not None and state.queued.start_at is not None:
+        dues.append(state.queued.start_at)
+    if state.ending is not None and dues:
+        dues.append(state.ending.settle_until)
+    return min(dues, default=None)
 
 
 def poll_after_ms(poll_at: datetime | None, status: str, now: datetime) -> int | None:

@@ -15,7 +15,9 @@ def booked(**fields: object) -> Plan:
         Plan(**fields)
         .step("studio", activity="book@1", compensate="unbook@1", retry=RETRY)
         .step("crew", activity="hire@1", compensate="release@1", depends_on=["studio"], retry=RETRY)
-        .step("shoot", activity="shoot@1", depends_on=["crew"], retry=Retry(max_attempts=1), on_exhausted="fail")
+        .step(
+            "shoot", activity="shoot@1", depends_on=["crew"], retry=Retry(max_attempts=1), on_exhausted="fail"
+        )
     )
 
 
@@ -37,9 +39,13 @@ def test_what_was_done_is_undone_in_reverse_order_of_completion() -> None:
         script.row("crew").step,
         script.row("crew").activity,
     )
-    assert {"step": "crew", "attempt": 1, "result": {"booking": "c-1"}, "artifacts": {}, "external_ref": None} == (
-        msgspec.json.decode(script.row("crew").input)
-    )
+    assert {
+        "step": "crew",
+        "attempt": 1,
+        "result": {"booking": "c-1"},
+        "artifacts": {},
+        "external_ref": None,
+    } == (msgspec.json.decode(script.row("crew").input))
     assert 1 == len(script.rows)
     script.report("crew", Succeeded())
     assert "unbook@1" == script.row("studio").activity
@@ -49,7 +55,9 @@ def test_what_was_done_is_undone_in_reverse_order_of_completion() -> None:
     assert "auth" == script.summary.failure.error_class
 
 
-def test_a_compensation_that_fails_is_tried_again_and_then_said_to_have_failed_while_the_others_go_on() -> None:
+def test_a_compensation_that_fails_is_tried_again_and_then_said_to_have_failed_while_the_others_go_on() -> (
+    None
+):
     script = failed()
     script.report("crew", Failed(error_class="transient", message="no line"))
     assert ("compensate", 2) == (script.row("crew").kind, script.row("crew").ordinal)
@@ -57,9 +65,11 @@ def test_a_compensation_that_fails_is_tried_again_and_then_said_to_have_failed_w
     script.report("studio", Succeeded())
 
     assert ("failed", "failed") == (script.summary.status, script.history[-1][0].compensation)
-    assert ["compensation_scheduled"] * 2 + ["compensation_failed", "compensation_scheduled", "step_compensated"] == [
-        kind for kind in script.events if "compensat" in kind
-    ]
+    assert ["compensation_scheduled"] * 2 + [
+        "compensation_failed",
+        "compensation_scheduled",
+        "step_compensated",
+    ] == [kind for kind in script.events if "compensat" in kind]
 
 
 def test_a_lost_worker_or_deadline_is_a_try_too() -> None:

@@ -102,7 +102,11 @@ def test_a_step_whose_condition_is_false_is_skipped_with_what_follows() -> None:
     script.accept()
     script.succeed("a", n=2)
 
-    assert ("skipped", "skipped", "completed") == (script.status("b"), script.status("c"), script.summary.status)
+    assert ("skipped", "skipped", "completed") == (
+        script.status("b"),
+        script.status("c"),
+        script.summary.status,
+    )
     assert ["condition", "dependencies"] == [
         event.reason for event, _ in script.history if event.TYPE == "steps_skipped"
     ]
@@ -118,7 +122,9 @@ def test_a_condition_alone_makes_a_step_wait_for_what_it_refers_to() -> None:
 
 
 def test_what_a_condition_asks_for_need_not_be_there_and_what_an_input_refers_to_must() -> None:
-    script = Script(Plan().step("a", activity="a@1", on_exhausted="fail").step("b", activity="b@1", input={"x": A}))
+    script = Script(
+        Plan().step("a", activity="a@1", on_exhausted="fail").step("b", activity="b@1", input={"x": A})
+    )
     script.accept()
     script.succeed("a", y=1)
 

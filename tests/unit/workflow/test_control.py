@@ -16,6 +16,10 @@ from longtake.workflow.script import Script
 DRIFT = ("/plan/steps/0/price", "the price rises from 5 to 6 credits")
 
 
+AGAIN = ("fork_generation", "follow_up_generation")
+"""What an ended run offers: new runs that speak of it."""
+
+
 def started(plan: Plan | None = None) -> Script:
     script = Script(plan or one())
     script.accept()
@@ -122,10 +126,10 @@ def test_a_cancel_is_monotonic() -> None:
     script = started()
     script.cancel()
 
-    refused(script.cancel().refusal, "action-not-available", "/kind", "the run offers: nothing")
+    refused(script.cancel().refusal, "action-not-available", "/kind", "follow_up_generation")
     script.report("a", Cancelled())
     decision = script.cancel()
-    refused(decision.refusal, "action-not-available", "/kind", "the run offers: nothing")
+    refused(decision.refusal, "action-not-available", "/kind", "follow_up_generation")
     assert "the run is cancelled" in decision.refusal.detail
 
 
@@ -155,7 +159,7 @@ def test_terminal_stays_terminal() -> None:
     assert "action-not-available" == script.retry().refusal.slug
     assert "run_ended" == check(script, DRIFT).ignored.reason
     assert "run_ended" == crash(script).ignored.reason
-    assert (before, ()) == (script.state.revision, available_actions(script.state))
+    assert (before, AGAIN) == (script.state.revision, available_actions(script.state))
 
 
 # --- retry -----------------------------------------------------------------------------------------------------------
@@ -242,7 +246,8 @@ def test_drift_blocks_the_run_and_says_what_changed() -> None:
     assert ("plan_drift", {"field": DRIFT[0], "price_effect": DRIFT[1], "application": "app-2"}) == (
         blocker.type, blocker.details,
     )  # fmt: skip
-    assert ("blocked", ("cancel_generation",)) == (script.summary.status, script.summary.available_actions)
+    assert "blocked" == script.summary.status
+    assert "retry_generation" not in script.summary.available_actions
     failure = script.summary.failure
     assert ("plan_drift", "infrastructure", True, None) == (
         failure.error_class, failure.origin, failure.inputs_intact, failure.step,
@@ -370,11 +375,14 @@ def test_a_reducer_that_raises_on_the_way_out_can_be_tried_again() -> None:
     script.cancel()
     decision = crash(script)
     assert () == decision.timers
-    assert ("cancelling", ("retry_generation",)) == (script.summary.status, script.summary.available_actions)
+    assert ("cancelling", ("retry_generation", "follow_up_generation")) == (
+        script.summary.status,
+        script.summary.available_actions,
+    )
     assert "reducer_error" == script.summary.blockers[0].type
 
     assert ["run_unblocked"] == [event.TYPE for event in script.retry().events]
-    assert () == script.summary.available_actions
+    assert ("follow_up_generation",) == script.summary.available_actions
     script.report("scene:1", Cancelled())
     script.report("voice", Cancelled())
     assert ("cancelled", 6) == (script.summary.status, script.state.refunded)
@@ -385,7 +393,7 @@ def test_a_cancel_lifts_a_reducer_error() -> None:
     crash(script)
     script.cancel()
 
-    assert ((), ()) == (script.state.run_blockers, script.summary.available_actions)
+    assert ((), ("follow_up_generation",)) == (script.state.run_blockers, script.summary.available_actions)
 
 
 def test_blockers_of_the_run_stand_first_and_those_of_steps_in_plan_order() -> None:

@@ -43,7 +43,10 @@ def test_a_cancel_withdraws_what_nobody_claimed_and_stops_new_work() -> None:
     assert decision.scopes_released and not decision.hold_released
     (timer,) = decision.timers
     assert ("settlement", script.now + timedelta(minutes=10)) == (timer.key, timer.due_at)
-    assert ("cancelling", ("follow_up_generation",)) == (script.summary.status, script.summary.available_actions)
+    assert ("cancelling", ("follow_up_generation",)) == (
+        script.summary.status,
+        script.summary.available_actions,
+    )
 
 
 @promise("H76")

@@ -20,7 +20,12 @@ def started(plan: Plan) -> Script:
 
 @promise("W32", "T44")
 def test_a_sleep_wakes_at_its_time_and_holds_nothing_meanwhile() -> None:
-    script = started(Plan(max_parallel=1).sleep("nap", seconds=90).step("b", activity="b@1").step("c", activity="c@1", depends_on=["nap"]))
+    script = started(
+        Plan(max_parallel=1)
+        .sleep("nap", seconds=90)
+        .step("b", activity="b@1")
+        .step("c", activity="c@1", depends_on=["nap"])
+    )
 
     assert ("sleeping", {"step:nap": START + timedelta(seconds=90)}) == (script.status("nap"), script.timers)
     assert ["b"] == [row.step for row in script.rows.values()]
@@ -126,3 +131,11 @@ def test_a_cancel_ends_what_waits(kind: str) -> None:
     script.cancel()
 
     assert ("cancelled", "cancelled", {}) == (script.summary.status, script.status("g"), script.timers)
+
+
+def test_a_client_looks_again_when_the_first_gate_wakes() -> None:
+    script = started(Plan().sleep("long", seconds=50).sleep("short", seconds=20))
+    assert 21_000 == script.summary.timing.poll_after_ms
+
+    script.fire("step:short")
+    assert 31_000 == script.summary.timing.poll_after_ms

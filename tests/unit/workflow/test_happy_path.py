@@ -37,7 +37,12 @@ def test_acceptance_freezes_what_the_run_may_cost() -> None:
     script.accept()
     event = script.history[0][0]
 
-    assert (5, 9, "2026-01", "f" * 64) == (event.money.quoted, event.money.cap, event.money.price_list, event.plan_fingerprint)
+    assert (5, 9, "2026-01", "f" * 64) == (
+        event.money.quoted,
+        event.money.cap,
+        event.money.price_list,
+        event.plan_fingerprint,
+    )
 
 
 def test_a_run_that_costs_nothing_is_not_charged() -> None:

@@ -80,7 +80,10 @@ def test_the_table_of_joins(end: str, join: str, optional: bool) -> None:
     script = play(end, join, optional=optional)
     expected = TABLE[end, join][optional]
 
-    assert expected == {"queued": "run", "skipped": "skip", "failed": "fail", "cancelled": "fail"}[script.status("d")]
+    assert (
+        expected
+        == {"queued": "run", "skipped": "skip", "failed": "fail", "cancelled": "fail"}[script.status("d")]
+    )
 
 
 @pytest.mark.parametrize("join", JOINS)
@@ -98,7 +101,11 @@ def test_a_cancelled_dependency_counts_as_a_failed_one(join: str, optional: bool
 def test_the_table_is_whole_and_stands_in_the_documentation() -> None:
     text = (Path(__file__).parents[3] / "docs" / "workflow.md").read_text()
     text = text.partition("## Joins")[2].partition("## Conditions")[0]
-    rows = dict(re.findall(r"^\| (succeeded|skipped|failed, optional|failed|cancelled) +\| (.*) \|$", text, re.MULTILINE))
+    rows = dict(
+        re.findall(
+            r"^\| (succeeded|skipped|failed, optional|failed|cancelled) +\| (.*) \|$", text, re.MULTILINE
+        )
+    )
     told = {
         (end, join): tuple(cell.strip().split(" / ")) if " / " in cell else (cell.strip(), cell.strip())
         for end in ENDS
@@ -129,7 +136,11 @@ def takes(count: int, need: int, **fields: object) -> Plan:
             lambda _, i: Step(f"take:{i}", activity="t@1", retry=NO_RETRY, on_exhausted="fail"),
         )
         .step(
-            "cut", activity="cut@1", input={"takes": ref(group("takes"), "/result/n")}, join=at_least(need), **fields
+            "cut",
+            activity="cut@1",
+            input={"takes": ref(group("takes"), "/result/n")},
+            join=at_least(need),
+            **fields,
         )
     )
 
@@ -240,7 +251,9 @@ def test_an_optional_at_least_that_cannot_be_met_is_skipped_and_the_run_goes_on(
 
 
 def test_a_required_failure_that_nobody_bears_fails_the_run_at_once() -> None:
-    script = Script(Plan().step("a", activity="a@1", retry=NO_RETRY, on_exhausted="fail").step("b", activity="b@1"))
+    script = Script(
+        Plan().step("a", activity="a@1", retry=NO_RETRY, on_exhausted="fail").step("b", activity="b@1")
+    )
     script.accept()
     script.fail("a", "auth")
 
@@ -253,12 +266,18 @@ def test_an_optional_failure_leaves_the_run_alone() -> None:
     script.fail("a", "auth")
     script.succeed("b")
 
-    assert ("completed", "failed", 2) == (script.summary.status, script.status("a"), script.summary.progress.completed)
+    assert ("completed", "failed", 2) == (
+        script.summary.status,
+        script.status("a"),
+        script.summary.progress.completed,
+    )
 
 
 def test_a_failure_that_is_borne_lets_the_run_complete() -> None:
     plan = Plan().step("a", activity="a@1", retry=NO_RETRY, on_exhausted="fail")
-    script = Script(plan.step("tidy", activity="t@1", input={"of": ref("a", "/result/x")}, join="all_terminal"))
+    script = Script(
+        plan.step("tidy", activity="t@1", input={"of": ref("a", "/result/x")}, join="all_terminal")
+    )
     script.accept()
     script.fail("a", "auth")
 

@@ -95,9 +95,7 @@ def test_every_half_hour_goes_by_real_time_through_both_days():
 
     for start in ("2026-03-29T00:00:00+01:00", "2026-10-25T00:00:00+02:00"):
         instants = list(islice(table.instants(datetime.fromisoformat(start)), 12))
-        assert {later - earlier for earlier, later in pairwise(instants)} == {
-            timedelta(minutes=30)
-        }
+        assert {later - earlier for earlier, later in pairwise(instants)} == {timedelta(minutes=30)}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from longtake.workflow.script import START, Script
 
 def started(**fields: object) -> Script:
     retry = Retry(max_attempts=9, first_delay_ms=40_000, delay_ms_max=40_000, factor=1)
-    script = Script(Plan().step("a", activity="a@1", retry=retry, on_exhausted="fail", deadline_seconds=60, **fields))
+    script = Script(
+        Plan().step("a", activity="a@1", retry=retry, on_exhausted="fail", deadline_seconds=60, **fields)
+    )
     script.accept()
     return script
 

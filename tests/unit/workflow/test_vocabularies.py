@@ -10,10 +10,11 @@ import pytest
 
 from kit.plans import film, free, one
 from kit.promises import promise
-from longtake.contracts.commands import Command, CommandKind, CommandStatus
+from longtake.contracts.command_table import TABLE, CommandKind
+from longtake.contracts.commands import Command, CommandStatus
 from longtake.contracts.effects import EffectKind
 from longtake.contracts.ids import effect_id_for
-from longtake.contracts.outcomes import RETRYABLE, ErrorClass, Failed, decode_outcome
+from longtake.contracts.outcomes import RETRYABLE, Cancelled, ErrorClass, Failed, decode_outcome
 from longtake.contracts.signals import Signal
 from longtake.contracts.summary import Action, RunStatus
 from longtake.engine.commands import read_command
@@ -35,12 +36,13 @@ def started(plan: Plan | None = None) -> Script:
 # --- commands -----------------------------------------------------------------------------------------------------------
 
 
-@promise("G15")
-def test_command_kinds_are_a_closed_part_of_the_missions_set_and_no_other_is_read() -> None:
-    kinds = set(get_args(CommandKind))
+CONTROL_KINDS = {"provide_input", "pause", "resume", "send_event", "fork"}
 
-    assert {"generation", "cancel", "retry"} == kinds < MISSION_KINDS
-    for kind in sorted(MISSION_KINDS - kinds | {"Generation", "start", ""}):
+
+@promise("G15")
+def test_command_kinds_are_the_missions_set_with_those_for_control_and_no_other_is_read() -> None:
+    assert MISSION_KINDS | CONTROL_KINDS == set(get_args(CommandKind)) == set(TABLE)
+    for kind in ("Generation", "start", ""):
         with pytest.raises(Refused) as refused:
             read_command(msgspec.json.encode({"kind": kind, "project": "p"}), key="k")
         assert ("invalid-command", "/kind") == (
@@ -51,9 +53,7 @@ def test_command_kinds_are_a_closed_part_of_the_missions_set_and_no_other_is_rea
 
 @promise("G15", "H59")
 def test_only_actions_that_a_command_can_carry_out_are_ever_advertised() -> None:
-    assert {f"{kind}_generation" for kind in get_args(CommandKind)} - {"generation_generation"} == set(
-        get_args(Action)
-    )
+    assert {row.action for row in TABLE.values() if row.needs_run} == set(get_args(Action))
 
 
 @promise("G16")
@@ -73,10 +73,13 @@ SIGNALS = {
     "lease_expired": "LeaseExpired",
     "retry_run": "RetryRun",
     "cancel_run": "CancelRun",
-    "deadlines and timers": "DeadlinePassed TimerFired",
+    "provide_input": "ProvideInput",
+    "pause, resume, named events": "PauseRun ResumeRun SendEvent",
+    "a successor, a beginning, relatives": "SupersedeRun BeginRun ChildEnded ChildRefused ParentClosed",
+    "deadlines, timers, stalls": "DeadlinePassed TimerFired WorkStalled",
     "deploys and defects": "PlanChecked ReducerFailed",
 }
-"""The mission's words and ours; `start_run` is `accept`, `provide_input` has no step kind yet that would ask for it."""
+"""The mission's words and ours; `start_run` is `accept`."""
 
 
 @promise("H21")
@@ -89,20 +92,25 @@ def test_signals_are_a_closed_set_and_a_stranger_is_no_decision() -> None:
 
 
 @promise("H28")
-def test_everything_outside_is_one_of_four_kinds_of_effect_and_each_is_a_row() -> None:
-    """A provider call, a look at it, a look-up of it and its cancel; the table takes no other kind."""
+def test_everything_outside_is_one_of_five_kinds_of_effect_and_each_is_a_row() -> None:
+    """A provider call, a look at it, a look-up of it, its cancel and what undoes it; the table takes no other kind."""
     script = started(
-        Plan(steps=tuple(msgspec.structs.replace(step, cancellable=True) for step in one().steps))
+        Plan(
+            steps=tuple(
+                msgspec.structs.replace(step, cancellable=True, compensate="undo@1") for step in one().steps
+            )
+        )
     )
     script.submit("a", poll_after_seconds=5)
     script.pass_deadline("a")
     script.submit("a", adopted=True)
     script.cancel()
+    script.report("a", Cancelled(answer="too_late"))
     kinds = {row.kind for row in script.all_rows.values()}
-    ddl = (Path(__file__).parents[3] / "migrations" / "0002_effects.sql").read_text()
+    ddl = (Path(__file__).parents[3] / "migrations" / "0005_families.sql").read_text()
     checked = re.search(r"check \(kind in \(([^)]*)\)\)", ddl)
 
-    assert set(get_args(EffectKind)) == kinds == {"execute", "poll", "reconcile", "cancel"}
+    assert set(get_args(EffectKind)) == kinds == {"execute", "poll", "reconcile", "cancel", "compensate"}
     assert checked is not None and set(re.findall(r"'(\w+)'", checked[1])) == kinds
 
 
@@ -130,9 +138,14 @@ def test_steps_pass_through_the_states_of_the_mission() -> None:
     script = started(free(on_exhausted="fail"))
     script.fail("a", "auth")
     note(script)
+    gates = Plan().sleep("s", seconds=1).input("i", answer={"type": "object"})
+    gates = gates.wait("w", event="e", timeout_seconds=9, on_timeout="fail", optional=True)
+    script = started(gates.step("x", activity="x@1", depends_on=["w"], optional=True))
+    note(script).fire("step:w")
+    note(script)
 
     assert set(get_args(StepStatus)) == seen
-    assert {"succeeded", "failed", "cancelled"} == STEP_ENDED
+    assert {"succeeded", "failed", "timed_out", "skipped", "cancelled"} == STEP_ENDED
 
 
 # --- failures -----------------------------------------------------------------------------------------------------------
