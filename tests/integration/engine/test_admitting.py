@@ -179,7 +179,7 @@ async def test_a_cancel_of_submitted_work_asks_the_provider_to_stop_and_gives_th
             await bench.close()
 
         assert answer.status != "rejected"
-        assert (waiting["status"], waiting["available_actions"]) == ("cancelling", [])
+        assert (waiting["status"], waiting["available_actions"]) == ("cancelling", ["follow_up_generation"])
         assert (stop.kind, stop.external_ref, stop.attempt) == ("cancel", "job-1", 1)
         assert summary["status"] == "cancelled"
         assert summary["cost"] == {
