@@ -32,6 +32,7 @@ from longtake.engine.presence import Presence
 from longtake.engine.relay import Relay
 from longtake.engine.scheduler import Scheduler
 from longtake.engine.schedules import Schedules
+from longtake.engine.starter import Starter
 from longtake.engine.streams import StreamGuard
 from longtake.engine.sweeper import Sweeper
 from longtake.errors import ConfigurationError
@@ -46,6 +47,7 @@ from longtake.postgres.audits import PostgresAuditStore
 from longtake.postgres.callbacks import PostgresInboxStore
 from longtake.postgres.decisions import PostgresDecisionStore
 from longtake.postgres.effects import PostgresEffectStore, PostgresLeaseKeeper
+from longtake.postgres.errands import PostgresErrandStore
 from longtake.postgres.keys import PostgresKeyStore
 from longtake.postgres.migrator import MigrationReport, migrate
 from longtake.postgres.plan_checks import PostgresPlanCheckStore
@@ -63,7 +65,7 @@ from longtake.worker.registry import App
 from longtake.worker.reporter import Reporter
 from longtake.worker.runner import Runner
 
-POOL_SIZE = {"api": 6, "dispatcher": 4, "relay": 2, "sweeper": 2, "worker": 4}
+POOL_SIZE = {"api": 6, "dispatcher": 4, "relay": 2, "starter": 2, "sweeper": 2, "worker": 4}
 
 DISPATCH_LANES = ((0, 1), (2, 3))
 """Parts of LT_CALLBACK by loop: while one waits for its commit the other decides (design.md 14)."""
@@ -242,6 +244,7 @@ class Runtime:
             checks = PostgresPlanCheckStore(control)
             await checks.deploy(self.app.application)
             self._services.append(PlanCheck(checks, self.app, self.hints, self.doorbell))
+            await self._build_starter(self.app, epoch, pace)
             if "api" in self.roles:
                 schedules = PostgresScheduleStore(control)
                 self.schedules = Schedules(schedules, self.doorbell)
@@ -263,6 +266,7 @@ class Runtime:
             self.hints,
             store_epoch=epoch,
             on_started=self.dispatcher.cache.put_new if self.dispatcher else None,
+            doorbell=self.doorbell,
         )
         self.inbox = Inbox(
             PostgresInboxStore(pool), self.hints, secret=self.secret, verifiers=self.app.verifiers
@@ -289,6 +293,31 @@ class Runtime:
         self.api_server.app = build_asgi(context)
         if not self.settings.public_url:
             self.public_url = self.api_server.url
+
+    async def _build_starter(self, app: App, epoch: int, pace: Pace) -> None:
+        """Child runs are planned where the application is loaded, and begin there too."""
+        pool = await self._pool("starter")
+        admissions = PostgresAdmissionStore(pool, store_epoch=epoch, incarnation=self.incarnation)
+        admission = Admission(
+            admissions,
+            app,
+            self.hints,
+            store_epoch=epoch,
+            on_started=self.dispatcher.cache.put_new if self.dispatcher else None,
+            doorbell=self.doorbell,
+        )
+        self._services.append(
+            Starter(
+                PostgresErrandStore(pool),
+                admissions,
+                admission,
+                self.sweep,
+                self.hints,
+                self.doorbell,
+                store_epoch=epoch,
+                pace=pace,
+            )
+        )
 
     async def _build_worker(self, epoch: int) -> None:
         assert self.app is not None, "checked by the constructor"

@@ -14,7 +14,7 @@ class Meta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why an event exists and which trace it belongs to."""
 
     causation: str
-    """`command:{id}`, `effect:{id}`, `inbox:{id}`, `timer:{key}`, `signal:{id}`."""
+    """`command:{id}`, `effect:{id}`, `inbox:{id}`, `timer:{key}`, `signal:{id}`, `line:{project}`."""
     correlation: str
     """The command that started the run."""
     actor: str

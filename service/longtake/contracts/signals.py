@@ -219,7 +219,9 @@ Signal = (
     | ReducerFailed
 )
 
-OutgoingKind = Literal["start_child", "child_ended", "parent_closed", "supersede", "scopes_freed", "start_due"]
+OutgoingKind = Literal[
+    "start_child", "child_ended", "child_refused", "parent_closed", "supersede", "scopes_freed", "start_due", "work_stalled",
+]  # fmt: skip
 
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.events import Parent
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem, ProblemError, problem
+from longtake.contracts.signals import Outgoing
 from longtake.engine.commands import (
     check,
     revision_of,
@@ -34,8 +35,10 @@ from longtake.engine.receipts import (
     rejected,
     still_checked,
 )
+from longtake.engine.relatives import tell_relatives
 from longtake.engine.starting import Order, refuse_order, start_run
 from longtake.errors import AuthorityUnavailable, Refused, UncanonicalValue
+from longtake.ports import Doorbell
 from longtake.store import (
     AdmissionStore,
     AdmissionTransaction,
@@ -79,13 +82,16 @@ class Admission:
         *,
         store_epoch: int,
         on_started: Callable[[LiveRun], None] | None = None,
+        doorbell: Doorbell | None = None,
     ) -> None:
-        """`on_started` gets each new run after its commit: a dispatcher in the same process need not load it."""
+        """`on_started` gets each new run after its commit: a dispatcher in the same process need not load it.
+        `doorbell` rings the starter when a command frees scopes or asks for a child."""
         self._store = store
         self._orders = Orders(store, planner, store_epoch=store_epoch)
         self._hints = hints
         self._store_epoch = store_epoch
         self._on_started = on_started
+        self._doorbell = doorbell
 
     async def admit(
         self,
@@ -135,6 +141,7 @@ class Admission:
         run = admitted.run if admitted.superseded is None else admitted.superseded
         run_id = run.head.run_id
         self._hints.look_at_soon((id_, run_id) for id_ in admitted.result.withdrawn)
+        tell_relatives(admitted.told, self._hints, self._doorbell)
 
     async def _admit_patiently(
         self,
@@ -275,8 +282,14 @@ class Admission:
         receipt = applied(command, run, started.decision.command_status, now)
         also = () if superseded is None or giving_way is None else ((superseded, giving_way),)
         result = await self._write(transaction, [(run, started.decision), *also], receipt, traceparent, now)
+        told = (*started.decision.outgoing, *(() if giving_way is None else giving_way.outgoing))
         return _Admitted(
-            answer=Answer(receipt=receipt), result=result, run=run, superseded=superseded, is_new_run=True
+            answer=Answer(receipt=receipt),
+            result=result,
+            run=run,
+            superseded=superseded,
+            is_new_run=True,
+            told=told,
         )
 
     async def _locked(self, transaction: AdmissionTransaction, command: Command) -> tuple[LiveRun, datetime]:
@@ -315,7 +328,7 @@ class Admission:
             return await _reject(transaction, rejected(command, poor))
         receipt = applied(command, run, decision.command_status, now)
         result = await self._write(transaction, [(run, decision)], receipt, traceparent, now)
-        return _Admitted(answer=Answer(receipt=receipt), result=result, run=run)
+        return _Admitted(answer=Answer(receipt=receipt), result=result, run=run, told=decision.outgoing)
 
     async def _write(
         self,
@@ -351,6 +364,8 @@ class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
     run: LiveRun | None = None
     superseded: LiveRun | None = None
     is_new_run: bool = False
+    told: tuple[Outgoing, ...] = ()
+    """Facts for others that were committed with it."""
 
 
 async def _reject(transaction: AdmissionTransaction, receipt: Receipt) -> _Admitted:

@@ -48,17 +48,23 @@ def moved_on(current: int, expected: int) -> Problem:
 
 
 def scope_conflict(held: Sequence[HeldScope]) -> Problem:
-    """Another active run owns a scope; every one is named with its holder (H54)."""
+    """Another active run owns a scope, or was in line for it first; every one is named (H54)."""
     places = tuple(
         ProblemError(
-            "/payload/input", f"scope {item.scope!r} is held by run {item.run_id}", "wait, or cancel that run"
+            "/payload/input",
+            f"scope {item.scope!r} is held by run {item.run_id}"
+            if item.holds
+            else f"run {item.run_id} is in line for scope {item.scope!r}",
+            'wait, cancel that run, or send "on_conflict": "queue"',
         )
         for item in held
     )
     first = held[0]
     return problem(
         "scope-conflict",
-        f"Run {first.run_id} is active in phase {first.phase or 'none'} and holds {first.scope!r}.",
+        f"Run {first.run_id} is active in phase {first.phase or 'none'} and holds {first.scope!r}."
+        if first.holds
+        else f"Run {first.run_id} was accepted earlier and is in line for {first.scope!r}.",
         *places,
     )
 

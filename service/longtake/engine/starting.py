@@ -10,11 +10,12 @@ from datetime import datetime
 import msgspec
 
 from longtake.contracts.command_table import CommandKind, OnConflict
-from longtake.contracts.events import Parent, RunQueued
+from longtake.contracts.events import Parent
 from longtake.contracts.problems import Problem, ProblemError, problem
 from longtake.engine.deciding import LiveRun
 from longtake.engine.history import Head
-from longtake.engine.receipts import cannot_pay, scope_conflict
+from longtake.engine.placing import Wish, place
+from longtake.engine.receipts import cannot_pay
 from longtake.store import AdmissionTransaction, NewRun, PlannedRun
 from longtake.workflow.admission import AcceptedFacts
 from longtake.workflow.decision import Decision
@@ -74,15 +75,23 @@ async def start_run(
     if refused is not None:
         return refused
     planned = order.planned
-    queued: RunQueued | None = None
-    if planned.scopes or order.supersedes:
-        await transaction.lock_project(order.project)
-        held = await transaction.held_scopes(order.project, planned.scopes)
-        if held and not order.supersedes:
-            return scope_conflict(held)
-        if order.supersedes:
-            queued = RunQueued(holders=order.supersedes, scopes=planned.scopes)
     compiled = compile_document(planned.plan_document)
+    parent = order.parent
+    placed = await place(
+        transaction,
+        Wish(
+            run_id=order.run_id,
+            project=order.project,
+            scopes=planned.scopes,
+            policy=order.on_conflict or compiled.plan.on_conflict,
+            start_at=order.start_at,
+            supersedes=order.supersedes,
+            family=() if parent is None else (*parent.above, parent.run_id),
+        ),
+        now=now,
+    )
+    if isinstance(placed, Problem):
+        return placed
     new = NewRun(
         run_id=order.run_id,
         project=order.project,
@@ -96,11 +105,13 @@ async def start_run(
         quoted=order.quoted,
         cap=order.cap,
         held=order.quoted if compiled.plan.hold == "quote" else order.cap,
-        scopes=planned.scopes,
+        scopes=planned.scopes if placed.queued is None else (),
         application=planned.application,
     )
     if not await transaction.lay_down(new, command_id=order.command_id, now=now):
         return cannot_pay(order.account, await transaction.funds(order.account), new.hold)
+    if placed.waiting is not None:
+        await transaction.join_line(order.project, placed.waiting)
     run = LiveRun(
         state=initial(order.run_id, order.tenant, compiled),
         head=Head(
@@ -127,11 +138,12 @@ async def start_run(
         kind=order.kind,
         cap=order.max_credits,
         parent=order.parent,
-        supersedes=order.supersedes,
+        supersedes=(*order.supersedes, *placed.tells),
+        tells=placed.tells,
         follows=order.follows,
         forked_from=None if order.fork is None else order.fork.source,
         forked_step=None if order.fork is None else order.fork.step,
-        queued=queued,
+        queued=placed.queued,
         fork=order.fork,
     )
     return Started(run=run, decision=accept(run.state, facts, now))

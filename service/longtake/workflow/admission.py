@@ -14,6 +14,7 @@ from longtake.workflow.charging import charge_at_beginning
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
 from longtake.workflow.forking import Fork, take_over
+from longtake.workflow.queueing import supersede_holders
 from longtake.workflow.run_state import RunState
 from longtake.workflow.scheduling import advance
 
@@ -36,6 +37,8 @@ class AcceptedFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the client approved; None: what the plan says."""
     parent: Parent | None = None
     supersedes: tuple[uuid.UUID, ...] = ()
+    tells: tuple[uuid.UUID, ...] = ()
+    """Those of them that hear of it by a fact; the others give way in the same transaction."""
     follows: uuid.UUID | None = None
     forked_from: uuid.UUID | None = None
     forked_step: str | None = None
@@ -83,6 +86,7 @@ def open_run(state: RunState, facts: AcceptedFacts, now: datetime) -> Decision:
     )
     if facts.queued is not None:
         draft.record(facts.queued)
+    supersede_holders(draft, facts.tells)
     if fork is not None:
         take_over(draft, fork)
     if state.queued is None:

@@ -22,6 +22,10 @@ from longtake.workflow.run_state import RunState
 from longtake.workflow.scheduling import advance
 
 
+LINE_MAX = 1000
+"""Runs in line in one project; one more is refused."""
+
+
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """One queued run, as its row tells it."""
 
@@ -109,17 +113,20 @@ def queue_run(
 
 def supersede_holders(draft: Draft, holders: Sequence[uuid.UUID]) -> None:
     """Tell the runs in the way to make room for this one (P10)."""
+    state = draft.state
     for holder in holders:
-        draft.send(supersede_fact(draft.state, holder))
+        draft.send(
+            supersede_fact(holder, by_run=state.run_id, command_id=state.command_id, actor=state.actor)
+        )
 
 
-def supersede_fact(state: RunState, holder: uuid.UUID) -> Outgoing:
+def supersede_fact(holder: uuid.UUID, *, by_run: uuid.UUID, command_id: str, actor: str) -> Outgoing:
     """The fact that tells a holder who takes its place."""
     return Outgoing(
-        id=signal_id_for(state.run_id, kind="supersede", about=str(holder)),
+        id=signal_id_for(by_run, kind="supersede", about=str(holder)),
         run_id=holder,
         kind="supersede",
-        payload={"by_run": str(state.run_id), "command_id": state.command_id, "actor": state.actor},
+        payload={"by_run": str(by_run), "command_id": command_id, "actor": actor},
     )
 
 

@@ -257,9 +257,9 @@ with wanted as (
     ) s
     where a.tenant_id = s.tenant_id and a.account = s.account
 ), answered as (
-    update longtake.commands set status = $99, run_id = ($1::uuid[])[1], receipt = $100
+    update longtake.commands set status = $99, run_id = ($100::json ->> 'run_id')::uuid, receipt = $100
     from flags f
-    where tenant_id = $96 and actor = $97 and client_command_id = $98 and 1 = any(f.good)
+    where tenant_id = $96 and actor = $97 and client_command_id = $98 and cardinality(f.good) = cardinality($1)
 )
 select 'run' as what, ($1::uuid[])[n] as id, null::integer as attempt, null::integer as generation, null::text as pool,
     null::text as traceparent
