@@ -32,6 +32,13 @@ class MemoryBroker(BrokerServer):
                 self._purge(name)
         for stream in self.streams.values():
             stream.restart()
+            if not stream.is_work_queue and not self.habits.limits_remember_acked_ids:
+                open_ = {
+                    sequence
+                    for found in self._consumers_of(stream)
+                    for sequence in (*found.ready, *found.pending)
+                }
+                stream.ids = {name: met for name, met in stream.ids.items() if met[1] in open_}
         for consumer in self.consumers.values():
             consumer.restart()
         for name in self.streams:
@@ -57,8 +64,8 @@ class MemoryBroker(BrokerServer):
         stream = self.streams.pop(name)
         self._last_sequences[name] = stream.last_sequence
         self._old_ids[name] = stream.ids
-        for key in [key for key in self.consumers if key[0] == name]:
-            del self.consumers[key]
+        if self.habits.deleted_takes_consumers:
+            self.consumers = {key: found for key, found in self.consumers.items() if key[0] != name}
         self._forget_routes()
 
     def purge(self, name: str, *, by_force: bool = True) -> int:

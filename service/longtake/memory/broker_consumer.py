@@ -60,7 +60,7 @@ class MemoryConsumer:
         self._backoff = tuple(timedelta(seconds=seconds) for seconds in rules.backoff_seconds)
         if self._backoff:
             self._wait = self._backoff[0]
-        if habits.new_consumer_from_start:
+        if habits.new_consumer_from_start and (stream.is_work_queue or habits.limits_replayed):
             self.ready.extend(
                 sequence for sequence, stored in stream.messages.items() if self.wants(stored.subject)
             )
@@ -174,7 +174,8 @@ class MemoryConsumer:
     def purge(self) -> None:
         """Nothing that was stored is there any more."""
         for sequence in list(self.pending):
-            self._forget(sequence)
+            if sequence not in self.stream.messages:
+                self._forget(sequence)
         self.ready.clear()
         self.held.clear()
 

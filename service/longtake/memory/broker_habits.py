@@ -19,6 +19,12 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     """The window counts from the first copy; the copies it swallowed do not prolong it."""
     window_ends: bool = True
     """After the window the same id is a new message."""
+    unheard_is_stored: bool = True
+    """A publication whose answer was lost may be stored."""
+    late_is_stored: bool = True
+    """So may one that a client had buffered, when its connection is back."""
+    subject_needs_stream: bool = True
+    """A subject that no stream takes is refused."""
     refused_forgotten: bool = True
     """The id of a refused message may be used again."""
     duplicate_before_full: bool = True
@@ -89,6 +95,10 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     """The next one is an error."""
     new_consumer_from_start: bool = True
     """A consumer made anew is given everything that is stored."""
+    limits_replayed: bool = True
+    """Of a limits stream even what its predecessor acked."""
+    settled_by_name: bool = True
+    """A settlement from before works on the consumer made anew, once that gave the message."""
     new_consumer_counts_anew: bool = True
     """And its first delivery is number one."""
     work_queue_exclusive: bool = True
@@ -99,12 +109,16 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     """A purge forgets messages but not their ids."""
     purge_keeps_sequence: bool = True
     """Nor does it count anew."""
+    purge_takes_held: bool = True
+    """It takes what somebody holds, too."""
     deleted_message_skipped: bool = True
     """A single message that was deleted is not given."""
     recreated_from_one: bool = True
     """A stream made anew counts from one."""
     recreated_forgets_ids: bool = True
     """And knows no message id."""
+    deleted_takes_consumers: bool = True
+    """And has no consumer."""
     recreated_is_another: bool = True
     """And has another birth."""
     redeclared_is_same: bool = True
@@ -117,6 +131,8 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     """A restart forgets the ids of messages that are not stored any more."""
     restart_keeps_stored_ids: bool = True
     """It keeps those of the others."""
+    limits_remember_acked_ids: bool = True
+    """In a limits stream acked messages are stored, so their ids are kept."""
     restart_keeps_messages: bool = True
     """It keeps messages, and which were settled."""
     restart_keeps_pending: bool = True

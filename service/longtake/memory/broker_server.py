@@ -100,6 +100,9 @@ class BrokerServer:
             if not self.habits.recreated_forgets_ids:
                 found.ids = self._old_ids.get(rules.name, {})
             self.streams[rules.name] = found
+            for consumer in self.consumers.values():
+                if consumer.rules.stream == rules.name and not self.habits.deleted_takes_consumers:
+                    consumer.stream = found
             self._forget_routes()
         return StreamBirth(rules.name, found.born)
 
@@ -138,11 +141,10 @@ class BrokerServer:
         stored = self.streams[stream].oldest(subject)
         if stored is None:
             return None
-        if not self.habits.oldest_counts_pending and any(
-            stored.sequence in consumer.pending for consumer in self._consumers_of(self.streams[stream])
-        ):
-            return None
-        return stored.at
+        kinder = not self.habits.oldest_counts_pending and self._is_held(
+            self.streams[stream], stored.sequence
+        )
+        return None if kinder else stored.at
 
     def publish(
         self,
@@ -163,7 +165,8 @@ class BrokerServer:
             case "lie":
                 return self._lie(*message)
             case "unknown_stored":
-                self.store(*message, ahead=fate.ahead)
+                if self.habits.unheard_is_stored:
+                    self.store(*message, ahead=fate.ahead)
                 return None
             case "unknown_lost":
                 return None
@@ -250,7 +253,9 @@ class BrokerServer:
         current = self.consumers.get(key)
         if current is None:
             return
-        if current is not consumer and copy.sequence not in current.pending:
+        if current is not consumer and (
+            copy.sequence not in current.pending or not self.habits.settled_by_name
+        ):
             # A settlement knows only names and a sequence: it works on a consumer made anew, once that gave the message.
             return
         if how == "nak":
@@ -278,7 +283,7 @@ class BrokerServer:
         return refusal or BrokerAck(stream.rules.name, stream.last_sequence + 1)
 
     def _store_late(self, message: tuple[str, bytes, str, str | None, Mapping[str, str]]) -> None:
-        if self.is_up:
+        if self.is_up and self.habits.late_is_stored:
             self.store(*message)
 
     def _remove(self, stream: MemoryStream, sequence: int) -> bool:
@@ -291,7 +296,8 @@ class BrokerServer:
         stream = self.streams[name]
         number = len(stream.messages)
         for sequence in list(stream.messages):
-            self._remove(stream, sequence)
+            if self.habits.purge_takes_held or not self._is_held(stream, sequence):
+                self._remove(stream, sequence)
         for consumer in self._consumers_of(stream):
             consumer.purge()
         if not self.habits.purge_keeps_ids:
@@ -322,16 +328,17 @@ class BrokerServer:
     def _consumers_of(self, stream: MemoryStream) -> list[MemoryConsumer]:
         return [consumer for consumer in self.consumers.values() if consumer.stream is stream]
 
+    def _is_held(self, stream: MemoryStream, sequence: int) -> bool:
+        return any(sequence in consumer.pending for consumer in self._consumers_of(stream))
+
     def _route(self, subject: str) -> MemoryStream | None:
         if subject not in self._routes:
-            self._routes[subject] = next(
-                (
-                    stream
-                    for stream in self.streams.values()
-                    if subject_matches(stream.rules.subject, subject)
-                ),
-                None,
-            )
+            fitting = [
+                stream
+                for stream in self.streams.values()
+                if subject_matches(stream.rules.subject, subject) or not self.habits.subject_needs_stream
+            ]
+            self._routes[subject] = fitting[0] if fitting else None
         return self._routes[subject]
 
     def _takers_of(self, subject: str, stream: MemoryStream) -> Sequence[MemoryConsumer]:
