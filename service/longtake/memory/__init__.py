@@ -10,6 +10,7 @@ from longtake.memory.store_admission import MemoryAdmission, MemoryAdmissionStor
 from longtake.memory.store_audits import MemoryAuditStore, MemoryInboxStore, MemoryPlanCheckStore
 from longtake.memory.store_decisions import MemoryDecisionStore
 from longtake.memory.store_effects import MemoryEffectStore, MemoryLeaseKeeper
+from longtake.memory.store_line import MemoryErrandStore
 from longtake.memory.store_session import LockTimeout, MemoryDatabase, RowRefused, Snapshot
 from longtake.memory.store_sweeps import MemorySweepStore
 
@@ -27,6 +28,7 @@ __all__ = [
     "MemoryDatabase",
     "MemoryDecisionStore",
     "MemoryEffectStore",
+    "MemoryErrandStore",
     "MemoryInboxStore",
     "MemoryLeaseKeeper",
     "MemoryPlanCheckStore",

@@ -9,6 +9,8 @@ from typing import Self, TypeVar
 from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
+from longtake.contracts.signals import Outgoing
+from longtake.memory import store_line as line
 from longtake.memory.store_commit import commit_decisions
 from longtake.memory.store_decisions import loaded_run
 from longtake.memory.store_session import DECISIONS_COMMIT, MemoryDatabase, RowRefused, Session
@@ -21,8 +23,10 @@ from longtake.store import (
     LoadedRun,
     NewRun,
     RunCommit,
+    RunOrigin,
     StoredAnswer,
 )
+from longtake.workflow.queueing import Waiting
 
 T = TypeVar("T")
 
@@ -166,6 +170,33 @@ class MemoryAdmission:
 
         return await self._run("scopes_held", read)
 
+    async def line(self, project: str) -> tuple[list[Waiting], datetime]:
+        """Who is in line in the project, and the time."""
+        return await self._run("queue_read", lambda s: line.read_line(s, self._principal.tenant, project))
+
+    async def join_line(self, project: str, waiting: Waiting) -> None:
+        """A run gets in line."""
+        tenant = self._principal.tenant
+        await self._run("queue_join", lambda s: line.join_line(s, tenant, project, waiting))
+
+    async def leave_line(self, run_id: uuid.UUID) -> None:
+        """A run gives up its place."""
+        await self._run("queue_leave", lambda s: line.leave_line(s, run_id))
+
+    async def active_runs(self, run_ids: Sequence[uuid.UUID]) -> frozenset[uuid.UUID]:
+        """Which of them have not ended."""
+        tenant = self._principal.tenant
+        return await self._run("runs_active", lambda s: line.active_runs(s, tenant, run_ids))
+
+    async def grant_scopes(self, project: str, waiting: Waiting) -> None:
+        """A run leaves the line and owns its scopes."""
+        tenant = self._principal.tenant
+        await self._run("scopes_grant", lambda s: line.grant_scopes(s, tenant, project, waiting))
+
+    async def tell(self, fact: Outgoing) -> None:
+        """Write a fact for another run."""
+        await self._run("signal_insert", lambda s: line.tell(s, self._principal.tenant, fact))
+
     async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
         """Write hold, plan, run row and scopes; False (and nothing written) when the account cannot pay."""
         return await self._run(
@@ -182,12 +213,7 @@ class MemoryAdmission:
         plan_key = (tenant, run.fingerprint)
         if view.plans.get(plan_key) is None:
             session.lock("plan", *plan_key)
-        scope_keys = [(tenant, run.project, scope) for scope in run.scopes]
-        for key in scope_keys:
-            if session.defences.scopes_unique:
-                session.lock("scope", *key)
-                if view.scopes.get(key) is not None:
-                    raise RowRefused(f"scopes: {key[2]} has a holder")
+        line.take_scopes(session, tenant, run.project, run.scopes)
         session.lock("run", run.run_id)
         if view.runs.get(run.run_id) is not None:
             raise RowRefused(f"runs: {run.run_id} is taken")
@@ -226,8 +252,8 @@ class MemoryAdmission:
                 updated_at=now,
             ),
         )
-        for key in scope_keys:
-            view.scopes.put(key, run.run_id)
+        for scope in run.scopes:
+            view.scopes.put((tenant, run.project, scope), run.run_id)
         return True
 
     async def raise_hold(self, run_id: uuid.UUID, by: int) -> bool:
@@ -261,6 +287,23 @@ class MemoryAdmission:
 
         return await self._run("account_read", read)
 
+    async def origin(self, run_id: uuid.UUID) -> RunOrigin | None:
+        """What a run of the caller's tenant was made from."""
+
+        def read(session: Session) -> RunOrigin | None:
+            run = session.view.runs.get(run_id)
+            if run is None or run.tenant != self._principal.tenant:
+                return None
+            plan = session.view.plans.get((run.tenant, run.fingerprint))
+            assert plan is not None, "a run is laid down with its plan"
+            return RunOrigin(
+                run_id=run_id, project=run.project, workflow=run.workflow, workflow_version=run.workflow_version,
+                account=run.account, fingerprint=run.fingerprint, plan=plan.plan, input=plan.input,
+                policy=plan.policy,
+            )  # fmt: skip
+
+        return await self._run("run_origin", read)
+
     async def lock_run(self, run_id: uuid.UUID) -> tuple[LoadedRun, datetime, str, str | None] | None:
         """Lock a run of the caller's tenant and load it."""
 
@@ -275,16 +318,18 @@ class MemoryAdmission:
 
         return await self._run("run_lock", lock)
 
-    async def commit_run(self, commit: RunCommit, receipt: Receipt) -> CommitResult:
+    async def commit_run(
+        self, commit: RunCommit, receipt: Receipt | None, *, also: Sequence[RunCommit] = ()
+    ) -> CommitResult:
         """Write the decision and the answer with the statement that the dispatcher uses."""
         return await self._run(
             DECISIONS_COMMIT,
             lambda session: commit_decisions(
                 session,
-                [commit],
+                [commit, *also],
                 store_epoch=self._store_epoch,
                 incarnation=self._incarnation,
-                answer=(self._principal, receipt),
+                answer=None if receipt is None else (self._principal, receipt),
             ),
         )
 

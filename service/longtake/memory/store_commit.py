@@ -8,6 +8,7 @@ Leaves to others: facts and loading (store_decisions.py), admission (store_admis
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
+from typing import cast
 
 import msgspec
 
@@ -29,6 +30,7 @@ from longtake.memory.tables import (
     TimerRow,
 )
 from longtake.store import CommitResult, EffectPointer, RunCommit
+from longtake.store.errands import ErrandKind
 
 WITHDRAWN_RECEIPT = b'{"outcome":"cancelled"}'
 """The receipt of work that was taken back before anybody claimed it."""
@@ -66,8 +68,8 @@ def commit_decisions(
     now = session.now
     for commit in good:
         _write(session, commit, written, now, store_epoch=store_epoch, incarnation=incarnation)
-    if answer is not None and ordered and ordered[0] in good:
-        _answer(session, ordered[0].run_id, *answer)
+    if answer is not None and len(good) == len(commits):
+        _answer(session, *answer)
     return CommitResult(
         committed=frozenset(written.committed),
         pointers=(*written.pointers, *written.expedited),
@@ -280,7 +282,7 @@ def _tell_others(session: Session, commit: RunCommit, tenant: str, now: datetime
         if fact.kind in ERRANDS:
             if session.view.errands.get(fact.id) is None:
                 errand = ErrandRow(
-                    id=fact.id, tenant=tenant, run_id=fact.run_id, kind=fact.kind, payload=payload,
+                    id=fact.id, tenant=tenant, run_id=fact.run_id, kind=cast(ErrandKind, fact.kind), payload=payload,
                     traceparent=commit.traceparent, created_at=now,
                 )  # fmt: skip
                 session.view.errands.put(fact.id, errand)
@@ -307,7 +309,9 @@ def _release_hold(session: Session, commit: RunCommit, now: datetime) -> None:
             raise RowRefused(f"accounts.held_is_covered: {account.held} of {account.balance}")
 
 
-def _answer(session: Session, run_id: uuid.UUID, principal: Principal, receipt: Receipt) -> None:
+def _answer(session: Session, principal: Principal, receipt: Receipt) -> None:
+    """Store the answer to a command beside the run that it names."""
+    run_id = None if receipt.run_id is None else uuid.UUID(receipt.run_id)
     command = session.view.commands.own((principal.tenant, principal.actor, receipt.command_id))
     if command is not None:
         command.status, command.run_id, command.receipt = receipt.status, run_id, receipt

@@ -12,6 +12,7 @@ import msgspec
 
 from longtake.contracts.commands import Receipt
 from longtake.contracts.effects import Disposition, EffectKind
+from longtake.store.errands import ErrandKind
 from longtake.workflow.projection import StepRow
 
 NEVER = datetime.min.replace(tzinfo=UTC)
@@ -201,7 +202,7 @@ class ErrandRow(msgspec.Struct, kw_only=True):
     id: uuid.UUID
     tenant: str
     run_id: uuid.UUID
-    kind: str
+    kind: ErrandKind
     payload: bytes
     traceparent: str | None
     created_at: datetime
@@ -219,6 +220,7 @@ class QueuedRun(msgspec.Struct, kw_only=True):
     waits_for: tuple[uuid.UUID, ...] = ()
     supersedes: bool = False
     start_at: datetime | None = None
+    overtakes: bool = False
 
 
 class InboxRow(msgspec.Struct, kw_only=True):

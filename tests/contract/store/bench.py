@@ -20,6 +20,7 @@ from longtake.memory import (
     MemoryDatabase,
     MemoryDecisionStore,
     MemoryEffectStore,
+    MemoryErrandStore,
     MemoryInboxStore,
     MemoryLeaseKeeper,
     MemoryPlanCheckStore,
@@ -32,6 +33,7 @@ from longtake.postgres.audits import PostgresAuditStore
 from longtake.postgres.callbacks import PostgresInboxStore
 from longtake.postgres.decisions import PostgresDecisionStore
 from longtake.postgres.effects import PostgresEffectStore, PostgresLeaseKeeper
+from longtake.postgres.errands import PostgresErrandStore
 from longtake.postgres.keys import PostgresKeyStore
 from longtake.postgres.plan_checks import PostgresPlanCheckStore
 from longtake.postgres.pool import open_pool
@@ -41,6 +43,7 @@ from longtake.store import (
     AuditStore,
     DecisionStore,
     EffectStore,
+    ErrandStore,
     InboxStore,
     LeaseKeeper,
     PlanCheckStore,
@@ -66,6 +69,7 @@ class Bench(ABC):
     inbox: InboxStore
     plans: PlanCheckStore
     audit: AuditStore
+    errands: ErrandStore
 
     @abstractmethod
     def keeper(self, owner: str) -> LeaseKeeper: ...
@@ -133,6 +137,7 @@ _MOMENTS = {
     "timers": ("due_at",),
     "signals": ("created_at",),
     "errands": ("created_at",),
+    "scope_queue": ("start_at",),
     "inbox": ("received_at",),
     "incarnations": ("alive_until",),
     "commands": ("accepted_at",),
@@ -189,6 +194,7 @@ class PostgresBench(Bench):
         self.inbox = PostgresInboxStore(pool)
         self.plans = PostgresPlanCheckStore(pool)
         self.audit = PostgresAuditStore(pool)
+        self.errands = PostgresErrandStore(pool)
 
     @classmethod
     async def open(cls, address: dict[str, Any]) -> "PostgresBench":
@@ -281,6 +287,7 @@ class MemoryBench(Bench):
         self.inbox = stores.get("inbox", MemoryInboxStore)(database)
         self.plans = stores.get("plans", MemoryPlanCheckStore)(database)
         self.audit = stores.get("audit", MemoryAuditStore)(database)
+        self.errands = stores.get("errands", MemoryErrandStore)(database)
         self.clock.advance(3600)
 
     async def close(self) -> None:
