@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
-import msgspec
 import pytest
 
 from kit.hand_work import Bench
