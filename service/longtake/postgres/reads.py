@@ -6,9 +6,12 @@ from datetime import datetime
 from typing import Any
 
 import asyncpg
+import msgspec
 
+from longtake.contracts.events import PlanExpanded
 from longtake.postgres.failures import repeated
 from longtake.postgres.statements import statement
+from longtake.workflow.growth import grown_document
 
 Row = Mapping[str, Any]
 
@@ -74,8 +77,12 @@ class PostgresReads:
         return await self._rows("ledger_read", tenant, run_id)
 
     async def plan(self, tenant: str, run_id: uuid.UUID) -> Row | None:
-        """The frozen plan with input and policy."""
-        return await self._row("plan_read", tenant, run_id)
+        """The frozen plan, with all that was added to it, and its input and policy."""
+        row = await self._row("plan_read", tenant, run_id)
+        if row is None or not row["fragments"]:
+            return row
+        fragments = [msgspec.json.decode(data, type=PlanExpanded).steps for data in row["fragments"]]
+        return {**row, "plan": grown_document(bytes(row["plan"]), fragments)}
 
     async def artifact(self, tenant: str, artifact_id: uuid.UUID) -> Row | None:
         """One published artifact."""

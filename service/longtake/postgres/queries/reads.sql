@@ -49,8 +49,10 @@ select key, kind, debit, credit, amount, step, cycle, seq, recorded_at from long
 where tenant_id = $1 and run_id = $2 order by seq, key;
 
 -- name: plan_read
--- The frozen plan of a run. $1 tenant  $2 run id
-select p.fingerprint, p.plan, p.input, p.policy, r.workflow, r.workflow_version
+-- The frozen plan of a run, and the events of the fragments that were added to it. $1 tenant  $2 run id
+select p.fingerprint, p.plan, p.input, p.policy, r.workflow, r.workflow_version,
+    array(select e.data from longtake.events e where e.run_id = r.run_id and e.type = 'plan_expanded' order by e.seq)
+        as fragments
 from longtake.runs r join longtake.plans p on p.tenant_id = r.tenant_id and p.fingerprint = r.plan_fingerprint
 where r.tenant_id = $1 and r.run_id = $2;
 
