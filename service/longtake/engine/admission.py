@@ -278,7 +278,7 @@ class Admission:
         started = await start_run(transaction, order, store_epoch=self._store_epoch, now=now)
         if isinstance(started, Problem):
             return await _reject(transaction, rejected(command, started))
-        run = started.run
+        run, now = started.run, started.now
         receipt = applied(command, run, started.decision.command_status, now)
         also = () if superseded is None or giving_way is None else ((superseded, giving_way),)
         result = await self._write(transaction, [(run, started.decision), *also], receipt, traceparent, now)

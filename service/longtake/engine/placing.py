@@ -40,13 +40,15 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Its place in the line, if it waits for more than its time."""
     tells: tuple[uuid.UUID, ...] = ()
     """Runs that are told to make room."""
+    now: datetime
+    """The time under the lock, if one was taken: what begins then has not begun before others ended (P22)."""
 
 
 async def place(transaction: AdmissionTransaction, wish: Wish, *, now: datetime) -> Placement | Problem:
     """Find a new run's place, under the lock of its project when it wants scopes."""
     start_at = wish.start_at if wish.start_at is not None and wish.start_at > now else None
     if not wish.scopes and not wish.supersedes:
-        return Placement(queued=None if start_at is None else RunQueued(start_at=start_at))
+        return Placement(queued=None if start_at is None else RunQueued(start_at=start_at), now=now)
     await transaction.lock_project(wish.project)
     line, now = await transaction.line(wish.project)
     if len(line) > LINE_MAX:
@@ -60,17 +62,17 @@ async def place(transaction: AdmissionTransaction, wish: Wish, *, now: datetime)
         return _conflict(own, held)
     others = [item for item in found if item.run_id not in wish.supersedes]
     if wish.supersedes and not others:
-        return _queued(wish, start_at, found)
+        return _queued(wish, start_at, found, now)
     match verdict(wish.policy, others, start_at=start_at, now=now):
         case "reject":
             return _conflict(others, held)
         case "queue":
-            return _queued(wish, start_at, () if start_at is not None else found)
+            return _queued(wish, start_at, () if start_at is not None else found, now)
         case _:
-            return Placement()
+            return Placement(now=now)
 
 
-def _queued(wish: Wish, start_at: datetime | None, found: Sequence[Obstacle]) -> Placement:
+def _queued(wish: Wish, start_at: datetime | None, found: Sequence[Obstacle], now: datetime) -> Placement:
     in_the_way = tuple(dict.fromkeys([*wish.supersedes, *(item.run_id for item in found)]))
     # Steered runs give way in this transaction; those that the policy supersedes are told by a fact.
     tells = (
@@ -91,6 +93,7 @@ def _queued(wish: Wish, start_at: datetime | None, found: Sequence[Obstacle]) ->
             overtakes=bool(wish.family),
         ),
         tells=tells,
+        now=now,
     )
 
 

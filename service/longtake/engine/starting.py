@@ -65,6 +65,8 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
     run: LiveRun
     decision: Decision
+    now: datetime
+    """When it was decided, as the locks that it took tell."""
 
 
 async def start_run(
@@ -92,6 +94,7 @@ async def start_run(
     )
     if isinstance(placed, Problem):
         return placed
+    now = max(now, placed.now)
     new = NewRun(
         run_id=order.run_id,
         project=order.project,
@@ -146,7 +149,7 @@ async def start_run(
         queued=placed.queued,
         fork=order.fork,
     )
-    return Started(run=run, decision=accept(run.state, facts, now))
+    return Started(run=run, decision=accept(run.state, facts, now), now=now)
 
 
 def refuse_order(order: Order) -> Problem | None:
