@@ -195,6 +195,8 @@ def _show_price(planned: PlannedRun, *, as_json: bool) -> None:
                 "price_list": planned.price_list,
                 "quoted_credits": planned.quoted,
                 "cap_credits": planned.cap,
+                "billing": planned.plan.billing,
+                "hold_credits": planned.quoted if planned.plan.hold == "quote" else planned.cap,
                 "steps": [{"step": step.key, "credits": step.price} for step in priced],
             }
         )
@@ -223,9 +225,10 @@ def _show_table(planned: PlannedRun) -> None:
 
 
 def _total(planned: PlannedRun) -> str:
+    when = "charged at the start" if planned.plan.billing == "prepaid" else "charged step by step"
     return (
         f"\n{planned.workflow}@{planned.workflow_version}: {len(planned.plan.steps)} steps, {planned.quoted} credits, "
-        f"never more than {planned.cap} (price list {planned.price_list})"
+        f"never more than {planned.cap} (price list {planned.price_list}), {when}"
     )
 
 

@@ -4,10 +4,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from longtake.cli.fork_price import fork_price, print_fork
 from longtake.cli.inputs import Input, Policy, read_input, read_policy
 from longtake.cli.output import Json
 from longtake.cli.place import Server
-from longtake.cli.sending import CommandId, Revision, StartOptions, send
+from longtake.cli.sending import CommandId, Revision, StartOptions, send, with_client
 
 
 def steer(
@@ -72,11 +73,17 @@ def fork(
         int | None, Parameter(help="The most that you allow it to cost more")
     ] = None,
     account: Annotated[str | None, Parameter(help="Another account that pays")] = None,
+    price: Annotated[
+        bool, Parameter(name="--price", negative=(), help="Only say what it would cost; nothing is started")
+    ] = False,
     id: CommandId = None,
     server: Server | None = None,
     json: Json = False,
 ) -> None:
     """Run an ended run again from a step on; what stands before it is taken over."""
+    if price:
+        print_fork(with_client(server, lambda client: fork_price(client, run_id, step)), as_json=json)
+        return
     send(
         server,
         json,
