@@ -286,8 +286,8 @@ async def nothing_is_told_of_the_oldest_while_cut_off(ports: Ports) -> None:
 
 
 def _gives_everybody(puller: Puller, limit: int) -> list[Copy]:
-    consumer = puller._broker.consumers["LT_EFFECT", "effects_short"]
-    found = list(consumer.stream.messages.values())[:limit]
+    consumer = next(iter(puller._broker.consumers.values()))
+    found = list(puller._broker.streams["LT_EFFECT"].messages.values())[:limit]
     return [Copy(consumer, one.sequence, one.subject, one.body, one.headers, one.at, 1) for one in found]
 
 
