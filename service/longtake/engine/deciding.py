@@ -260,7 +260,14 @@ def finish(commit: RunCommit, run: LiveRun, touched: dict[str, None]) -> RunComm
     """Take the projection of the state that the decisions left, and drop what the same batch opened and ended."""
     opened = {effect.id for effect, _ in commit.effects}
     ended = {closing.id for closing in commit.closings} | set(commit.withdrawn)
-    commit.effects = [(effect, ref) for effect, ref in commit.effects if effect.id not in ended]
+    hastened = set(commit.expedited)
+    commit.effects = [
+        # What the same batch opened and hastened has no row yet that could be hastened: it is due when it is written.
+        (msgspec.structs.replace(effect, not_before=None) if effect.id in hastened else effect, ref)
+        for effect, ref in commit.effects
+        if effect.id not in ended
+    ]
+    commit.expedited = [id_ for id_ in commit.expedited if id_ not in opened]
     commit.closings = [closing for closing in commit.closings if closing.id not in opened]
     commit.withdrawn = [id_ for id_ in commit.withdrawn if id_ not in opened]
     commit.row = run_row(run.state)

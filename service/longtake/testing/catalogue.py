@@ -46,6 +46,8 @@ class SimulatedApp(App):
     def __init__(self, name: str, *, price_list: str = "none") -> None:
         super().__init__(name, price_list=price_list)
         self.digest = "a" * 64
+        self.drifts = False
+        """This deployment plans otherwise than the first one did."""
 
     @property
     def application(self) -> str:
@@ -58,7 +60,11 @@ def simulated_app(stage: Stage) -> SimulatedApp:
     app = SimulatedApp("simulated")
 
     def build(input: Mapping[str, Any], policy: Mapping[str, Any]) -> Plan:
-        return msgspec.convert(input["plan"], Plan)
+        plan = msgspec.convert(input["plan"], Plan)
+        if not app.drifts or not plan.steps:
+            return plan
+        first = msgspec.structs.replace(plan.steps[0], label="planned otherwise")
+        return msgspec.structs.replace(plan, steps=(first, *plan.steps[1:]))
 
     for name in (WORKFLOW, CHILD):
         what, _, version = name.partition("@")

@@ -8,7 +8,7 @@ Leaves to others: what can only be said at rest (resting.py) and what clients we
 
 import uuid
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -53,6 +53,7 @@ class SeenRun(msgspec.Struct, kw_only=True):
     charged: int = 0
     refunded: int = 0
     cap: int = 0
+    application: str = ""
     attempts: dict[str, int] = {}
     status: dict[str, str] = {}
     applied: dict[tuple[str, int], str] = {}
@@ -63,6 +64,13 @@ class SeenRun(msgspec.Struct, kw_only=True):
     queued: bool = False
     scopes: tuple[str, ...] = ()
     callbacks: set[str] = set()
+    called_back: set[tuple[str, int]] = set()
+    """Attempts that an authentic callback was believed of."""
+    submitted: set[tuple[str, int]] = set()
+    verdicts: set[tuple[str, int]] = set()
+    """Attempts whose truth a look-up has told, or has said that it cannot."""
+    now: datetime | None = None
+    """When the event that is being judged was recorded."""
 
 
 class Observer:
@@ -83,6 +91,9 @@ class Observer:
         self._mark = (-1, 0, 0, 0)
         self._timers: dict[tuple[uuid.UUID, str], datetime] = {}
         self.event_types: dict[str, int] = {}
+        self._looks_back = False
+        self.drifted: frozenset[str] = frozenset()
+        """Deployments whose code plans otherwise than the runs were accepted with."""
         self.clock_stepped = False
         self.lost_past = 0
         """How often the store was taken back to an earlier moment."""
@@ -99,7 +110,9 @@ class Observer:
         self._rows = 0
         self._mark = (-1, 0, 0, 0)
         self.lost_past += 1
+        self._looks_back = True
         self.look()
+        self._looks_back = False
 
     def look(self) -> None:
         """Judge what was committed since the last look."""
@@ -177,6 +190,7 @@ class Observer:
         if seen.last_at is not None and event.recorded_at < seen.last_at:
             self.broken("I2", f"event {event.seq} of {run_id} is recorded before the one that precedes it")
         data = msgspec.json.decode(event.data)
+        seen.now = event.recorded_at
         self._judge_cause(run_id, seen, event, msgspec.json.decode(event.meta).get("causation", ""))
         handler = _HANDLERS.get(event.type)
         if handler is not None:
@@ -228,7 +242,7 @@ class Observer:
             effect = tables.effects[id_]
             if effect.kind in ("execute", "poll", "reconcile"):
                 live[effect.step] = live.get(effect.step, 0) + (effect.receipt is None)
-            if effect.kind == "execute" or not seen.was_blocked:
+            if effect.receipt is None and (effect.kind == "execute" or not seen.was_blocked):
                 busy.add(effect.step)  # what was blocked may be looked at beyond the slots: late evidence, or a person
         for step, count in live.items():
             if count > 1:
@@ -313,6 +327,7 @@ Handler = Callable[[Observer, uuid.UUID, SeenRun, dict[str, Any]], None]
 def _accepted(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
     money = data.get("money", data)
     seen.cap = money["cap"]
+    seen.application = data["application"]
     seen.scopes = tuple(data.get("scopes", ()))
     if data["plan_fingerprint"] != seen.fingerprint:
         observer.broken("I7", f"{run_id} was accepted with another plan than its row names")
@@ -331,6 +346,10 @@ def _cap_raised(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict
 
 
 def _scheduled(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
+    row = observer._database.tables.runs[run_id]
+    deployed = None if observer._looks_back else observer._database.tables.store[0].application
+    if deployed in observer.drifted and row.plan_checked == deployed and seen.application not in observer.drifted:
+        observer.broken("H17", f"{run_id} goes on under code that plans it otherwise")
     if seen.releases_scopes:
         observer.broken("I19", f"{run_id} hands out work although it is on its way out")
     for item in data["steps"]:
@@ -359,6 +378,19 @@ def _applied(word: str) -> Handler:
 
 
 def _failed_attempt(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
+    place = (data["step"], data["attempt"])
+    job = observer._provider.job_of(run_id, *place)
+    if (
+        data["error_class"] in ("timeout", "unknown", "transient")
+        and job is not None
+        and not job.fails
+        and not job.cancelled
+        and place not in seen.verdicts
+        and observer.lost_past == 0
+    ):
+        observer.broken(
+            "I25", f"{place[0]}/{place[1]} is given up while {job.ref} does the work, and nobody has looked"
+        )
     _applied("failure")(observer, run_id, seen, data)
     if data.get("next_effect_id") is not None:
         observer._begins(run_id, seen, data["step"], data["attempt"] + 1)
@@ -420,7 +452,38 @@ def _reused(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str
         seen.status[item["step"]] = "succeeded"
 
 
+def _submitted(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
+    poll_at = datetime.fromisoformat(data["poll_at"])
+    place = (data["step"], data["attempt"])
+    if place in seen.called_back and not data.get("adopted") and seen.now is not None and poll_at > seen.now:
+        seen.called_back.discard(place)
+        observer.broken("P4", f"the callback of {place} came first, and nobody looks before {poll_at}")
+    seen.called_back.discard(place)
+    seen.submitted.add(place)
+
+
+def _told(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
+    seen.verdicts.add((data["step"], data["attempt"]))
+
+
 def _called_back(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
+    row = observer._database.tables.inbox.get(uuid.UUID(data["inbox_id"]))
+    if row is not None and row.attempt != data["attempt"]:
+        observer.broken("I17", f"a callback of attempt {row.attempt} hastened attempt {data['attempt']} of {row.step}")
+    if (data["step"], data["attempt"]) not in seen.submitted:
+        seen.called_back.add((data["step"], data["attempt"]))
+    for id_ in observer._database.tables.open_effects.get(run_id, ()):
+        effect = observer._database.tables.effects[id_]
+        if (
+            effect.kind == "poll"
+            and effect.step == data["step"]
+            and effect.state == "queued"
+            and effect.leases == 0
+            and not observer.clock_stepped
+            and not observer._looks_back
+            and effect.not_before > observer._world.now() + timedelta(seconds=1)
+        ):
+            observer.broken("P4", f"{effect.step} was called back, and its poll waits until {effect.not_before}")
     if data["inbox_id"] in seen.callbacks:
         observer.broken("I27", f"callback {data['inbox_id']} became two events of {run_id}")
     seen.callbacks.add(data["inbox_id"])
@@ -449,4 +512,6 @@ _HANDLERS: dict[str, Handler] = {
     "plan_expanded": _expanded,
     "steps_reused": _reused,
     "callback_received": _called_back,
+    "attempt_submitted": _submitted,
+    "attempt_reconciled": _told,
 }

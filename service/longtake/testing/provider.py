@@ -88,6 +88,12 @@ class FakeProvider:
         """To be sent after so many seconds; taken by whoever carries them."""
         self._number = 0
 
+    def job_of(self, run_id: uuid.UUID, step: str, attempt: int) -> Job | None:
+        """The job that was taken for an attempt, by whatever token."""
+        return next(
+            (job for job in self.jobs.values() if (job.run_id, job.step, job.attempt) == (run_id, step, attempt)), None
+        )
+
     async def submit(
         self, *, token: str, run_id: uuid.UUID, step: str, attempt: int, url: str | None, lookup: bool
     ) -> str:

@@ -66,6 +66,7 @@ class Judge:
         self._accounts()
         self._effects()
         self._inbox()
+        self._jobs()
         if self._observer.lost_past == 0:
             self._witness()
 
@@ -186,6 +187,13 @@ class Judge:
             if place not in known:
                 self.broken("I28", f"callback {row.id} was stored and never sent by the provider: {row.dedupe_key}")
 
+    def strays(self, settled: list[bytes]) -> None:
+        """What named nothing was kept as a dead letter before it was settled (I30)."""
+        kept = {letter.body for letter in self._database.tables.dead_letters}
+        for body in settled:
+            if body not in kept:
+                self.broken("I30", f"a message that names nothing was settled and is nowhere: {body[:80]!r}")
+
     def _callbacks_told(self, run_id: uuid.UUID) -> None:
         told = self._observer.runs[run_id].callbacks
         for id_ in told:
@@ -194,6 +202,15 @@ class Judge:
                 self.broken("I27", f"the event of callback {id_} has no dispatched row")
 
     # --- the outside --------------------------------------------------------------------------------------------------
+
+    def _jobs(self) -> None:
+        """Not even a restored store makes the provider do one attempt twice (F70)."""
+        taken: dict[tuple[uuid.UUID, str, int], str] = {}
+        for job in self._provider.jobs.values():
+            place = (job.run_id, job.step, job.attempt)
+            if place in taken:
+                self.broken("I18", f"{job.step}/{job.attempt} is at the provider as {taken[place]} and as {job.ref}")
+            taken[place] = job.ref
 
     def _witness(self) -> None:
         tables = self._database.tables

@@ -185,7 +185,7 @@ class _Play:
         )
         app = scenario.app if scenario.app is not None else _default_app()
         if isinstance(app, SimulatedApp):
-            app.digest = "a" * 64
+            app.digest, app.drifts = "a" * 64, False
         self.provider = FakeProvider(world, faults)
         self.wires = Wires(world, faults, app.pools)
         self.deployment = Deployment(
@@ -238,6 +238,7 @@ class _Play:
                 self.observer.broken("I35", f"not at rest after {LIVENESS_SECONDS:.0f} s: {self._restless()}")
             if at_rest:
                 self.judge.judge()
+                self.judge.strays(self.wires.settled_strays)
                 for session in self.hand.sessions:
                     session.judge()
         self._note_defects()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from longtake.memory.store_session import Snapshot
+from longtake.testing.catalogue import SimulatedApp
 from longtake.testing.nodes import Deployment
 from longtake.testing.observing import Observer
 
@@ -55,8 +56,11 @@ class Storms:
         self._kinds[name]()
 
     def calm(self) -> None:
-        """Everything is reachable again, and every process runs."""
+        """Everything is reachable again, every process runs, and the code plans as it did."""
         self._faults.on = False
+        app = self._all.app
+        if isinstance(app, SimulatedApp) and app.drifts:
+            self._deploy(app, drifts=False)
         self._faults.away_until.clear()
         self._all.wires.calm()
         for process in self._world.processes.values():
@@ -96,21 +100,33 @@ class Storms:
         """Restore a backup that is older than what the outside and the transport know (F70)."""
         nodes = [process for process in self._world.processes.values() if process.name != "outside"]
         for process in nodes:
-            process.kill()
+            # A worker of the lost past may go on as a zombie; whoever decides is started anew (docs: restoring).
+            if "admission" in process.memory or "dispatcher" in process.memory or self._faults.chance("zombie", 0.5):
+                process.kill()
         back = self._snapshots[-min(len(self._snapshots), 1 + int(self._world.random.random() * 2))]
         self._all.database.restore(back)
         self._all.database.raise_store_epoch()
         self._observer.rewound()
+        self._all.wires.settled_strays.clear()
         for process in nodes:
             self._world.later(0.5 + self._world.random.random() * 3, process.start)
 
     def _deployed(self) -> None:
-        """New code that plans as before: every run is compared with it before anything of it is decided."""
-        self._deployments += 1
+        """New code, which may plan otherwise: every run is compared with it before anything of it is decided."""
         app = self._all.app
-        digest = f"{self._deployments:064d}"
-        if hasattr(app, "digest"):
-            app.digest = digest
+        if not isinstance(app, SimulatedApp):
+            return
+        drifts = self._faults.chance("deployed", 0.4)
+        self._deploy(app, drifts=drifts)
+        if drifts:
+            # The build that plans as before comes back after a while.
+            self._world.later(self._faults.number("deployed", 10, 60), lambda: self._deploy(app, drifts=False))
+
+    def _deploy(self, app: SimulatedApp, *, drifts: bool) -> None:
+        self._deployments += 1
+        app.digest, app.drifts = f"{self._deployments:064d}", drifts
+        if drifts:
+            self._observer.drifted |= {app.digest}
         for process in self._world.processes.values():
             if process.alive and process.name != "outside":
                 process.kill()

@@ -65,6 +65,8 @@ class Wires:
         self.pools = tuple(pools)
         self.receipts: dict[tuple[str, str], bytes] = {}
         """Receipts that were told to fire-and-forget producers."""
+        self.settled_strays: list[bytes] = []
+        """Bodies of messages that name nothing and that somebody acked or terminated."""
         self._births = itertools.count()
         self._streams = {name: self._born(name) for name in ACK_WAIT}
 
@@ -197,6 +199,9 @@ class Wires:
     def settle(self, name: str, seq: int) -> None:
         """Acked or terminated, by whoever: nothing fences it."""
         stream = self._streams[name]
+        message = stream.messages.get(seq)
+        if message is not None and message.message_id.startswith("stray-") and name != "LT_EFFECT":
+            self.settled_strays.append(message.body)
         if name in WORK_QUEUES:
             stream.messages.pop(seq, None)
         else:
