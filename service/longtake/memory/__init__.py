@@ -11,6 +11,7 @@ from longtake.memory.store_audits import MemoryAuditStore, MemoryInboxStore, Mem
 from longtake.memory.store_decisions import MemoryDecisionStore
 from longtake.memory.store_effects import MemoryEffectStore, MemoryLeaseKeeper
 from longtake.memory.store_line import MemoryErrandStore
+from longtake.memory.store_money import MemoryMoneyAuditStore
 from longtake.memory.store_session import LockTimeout, MemoryDatabase, RowRefused, Snapshot
 from longtake.memory.store_sweeps import MemorySweepStore
 
@@ -31,6 +32,7 @@ __all__ = [
     "MemoryErrandStore",
     "MemoryInboxStore",
     "MemoryLeaseKeeper",
+    "MemoryMoneyAuditStore",
     "MemoryPlanCheckStore",
     "MemorySweepStore",
     "NoFaults",

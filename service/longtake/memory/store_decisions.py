@@ -17,6 +17,7 @@ from longtake.contracts.signals import (
 )
 from longtake.memory.store_commit import commit_decisions
 from longtake.memory.store_session import DECISIONS_COMMIT, MemoryDatabase, Session
+from longtake.memory.store_waiting import trace_of
 from longtake.memory.tables import EffectRow, StoredRun
 from longtake.store import CommitResult, Fact, FactBatch, LoadedEvent, LoadedRun, RunCommit, read_signal
 
@@ -199,7 +200,7 @@ def _run_facts(session: Session, runs: Sequence[uuid.UUID]) -> Iterator[Fact]:
         for key in tables.timers_by_run.get(run_id, ()):
             if run is not None and tables.timers[(run_id, key)].due_at <= now:
                 yield _fact(
-                    session, run, TimerFired(key=key), f"timer:{key}", traceparent=_trace(session, run)
+                    session, run, TimerFired(key=key), f"timer:{key}", traceparent=trace_of(session, run)
                 )
     for run_id in runs:
         run = tables.runs.get(run_id)
@@ -207,10 +208,4 @@ def _run_facts(session: Session, runs: Sequence[uuid.UUID]) -> Iterator[Fact]:
             if run is not None:
                 row = tables.signals[id_]
                 signal = read_signal(row.kind, id_, row.payload)
-                yield _fact(session, run, signal, f"signal:{id_}", traceparent=_trace(session, run))
-
-
-def _trace(session: Session, run: StoredRun) -> str | None:
-    """The trace of the command that the run began with."""
-    command = session.tables.commands.get((run.tenant, run.actor, run.command_id))
-    return None if command is None else command.traceparent
+                yield _fact(session, run, signal, f"signal:{id_}", traceparent=trace_of(session, run))

@@ -1,17 +1,26 @@
 """The relay's and sweeper's side of the authority in memory: what is due, what was lost, who lives."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from longtake.memory.store_commit import pointer_to
 from longtake.memory.store_session import MemoryDatabase, RowRefused, Session
-from longtake.memory.tables import NEVER, DeadLetterRow, EffectRow, IncarnationRow, StoredRun
+from longtake.memory.store_waiting import (
+    dead_incarnations,
+    due_timers,
+    due_times,
+    left_behind,
+    lost_callbacks,
+    lost_effects,
+    lost_signals,
+    open_effects,
+)
+from longtake.memory.tables import NEVER, DeadLetterRow, IncarnationRow
 from longtake.store import EffectPointer, EndedLease, LostDoorbell, StoreIdentity
 
 ALIVE_SECONDS = 15.0
 """How long an announcement holds."""
-_DOUBLINGS_MAX = 5
 
 
 class MemorySweepStore:
@@ -43,17 +52,17 @@ class MemorySweepStore:
 
         def write(session: Session) -> list[EffectPointer]:
             now = session.now
-            dead = _dead(session, now)
+            dead = dead_incarnations(session, now)
             due = [
                 effect
-                for effect in _open_effects(session, "pointers_due")
+                for effect in open_effects(session, "pointers_due")
                 if effect.state == "queued"
                 and effect.not_before <= now
                 and (
                     effect.published_at is None
                     or all_lost
                     or effect.incarnation in dead
-                    or _left_behind(effect, now, grace_seconds, oldest)
+                    or left_behind(effect, now, grace_seconds, oldest)
                 )
             ]
             due.sort(key=lambda effect: (-effect.priority, effect.id))
@@ -84,7 +93,7 @@ class MemorySweepStore:
             )
             buried = {row.owner for row in session.tables.incarnations.values() if row.alive_until == NEVER}
             ended: list[EndedLease] = []
-            for effect in sorted(_open_effects(session, "leases_expire"), key=lambda effect: effect.id):
+            for effect in sorted(open_effects(session, "leases_expire"), key=lambda effect: effect.id):
                 if effect.state != "leased" or effect.lease_until is None or not defences.lease_expiry:
                     continue
                 over = trusted and effect.lease_until <= now
@@ -116,10 +125,10 @@ class MemorySweepStore:
 
         def read(session: Session) -> list[LostDoorbell]:
             return [
-                *list(_lost_effects(session, grace_seconds, oldest))[:limit],
-                *list(_lost_callbacks(session, grace_seconds))[:limit],
-                *list(_due_timers(session))[:limit],
-                *list(_lost_signals(session, grace_seconds))[:limit],
+                *list(lost_effects(session, grace_seconds, oldest))[:limit],
+                *list(lost_callbacks(session, grace_seconds))[:limit],
+                *list(due_timers(session))[:limit],
+                *list(lost_signals(session, grace_seconds))[:limit],
             ]
 
         return await self._database.run("doorbells_lost", read)
@@ -128,7 +137,7 @@ class MemorySweepStore:
         """Seconds until something is due; None when nothing is."""
 
         def read(session: Session) -> float | None:
-            due = list(_due_times(session, grace_seconds))
+            due = list(due_times(session, grace_seconds))
             return (min(due) - session.now).total_seconds() if due else None
 
         return await self._database.run("next_due", read)
@@ -262,116 +271,3 @@ class MemorySweepStore:
             return store.transport_epoch
 
         return await self._database.run("transport_epoch_raise", write)
-
-
-def _open_effects(session: Session, statement: str) -> Iterator[EffectRow]:
-    """Every open effect as committed, except of runs that this reader does not see yet."""
-    tables = session.tables
-    for run_id, ids in tables.open_effects.items():
-        if not session.hides(statement, run_id):
-            for id_ in ids:
-                yield tables.effects[id_]
-
-
-def _dead(session: Session, now: datetime) -> set[uuid.UUID | None]:
-    return {id_ for id_, row in session.tables.incarnations.items() if row.alive_until < now}
-
-
-def _backoff(effect: EffectRow, grace_seconds: float) -> timedelta:
-    return timedelta(seconds=grace_seconds * 2 ** min(effect.generation - 1, _DOUBLINGS_MAX))
-
-
-def _left_behind(
-    effect: EffectRow, now: datetime, grace_seconds: float, oldest: Mapping[str, datetime | None]
-) -> bool:
-    """Published long ago into a stream that has since moved on (P12)."""
-    if effect.pool not in oldest or effect.published_at is None:
-        return False
-    moved_to = oldest[effect.pool]
-    return effect.published_at < now - _backoff(effect, grace_seconds) and (
-        moved_to is None or moved_to > effect.published_at + timedelta(seconds=grace_seconds)
-    )
-
-
-def _looked_at(session: Session, statement: str, run_id: uuid.UUID) -> StoredRun | None:
-    """The run of something that waits; None when nobody looks at it."""
-    run = session.tables.runs.get(run_id)
-    return None if run is None or run.poisoned or session.hides(statement, run_id) else run
-
-
-def _lost_effects(
-    session: Session, grace_seconds: float, oldest: Sequence[datetime | None]
-) -> Iterator[LostDoorbell]:
-    now, grace = session.now, timedelta(seconds=grace_seconds)
-    for effect in _open_effects(session, "doorbells_lost"):
-        if _looked_at(session, "doorbells_lost", effect.run_id) is None:
-            continue
-        told_at = effect.reported_at if effect.reported_at is not None else effect.heartbeat_at
-        standing = oldest[effect.run_id.bytes[15] % len(oldest)]
-        lost = (
-            effect.state in ("reported", "expired")
-            and told_at is not None
-            and told_at < now - grace
-            and (standing is None or standing > told_at + grace)
-        )
-        late = effect.receipt is None and effect.deadline is not None and effect.deadline <= now
-        if lost or late:
-            trace = effect.report_traceparent or effect.traceparent
-            yield LostDoorbell(what="effect", id=effect.id, run_id=effect.run_id, traceparent=trace)
-
-
-def _lost_callbacks(session: Session, grace_seconds: float) -> Iterator[LostDoorbell]:
-    before = session.now - timedelta(seconds=grace_seconds)
-    for run_id, ids in session.tables.open_inbox.items():
-        if _looked_at(session, "doorbells_lost", run_id) is None:
-            continue
-        for id_ in ids:
-            row = session.tables.inbox[id_]
-            if row.received_at < before:
-                yield LostDoorbell(what="inbox", id=id_, run_id=run_id, traceparent=row.traceparent)
-
-
-def _due_timers(session: Session) -> Iterator[LostDoorbell]:
-    for (run_id, _), timer in session.tables.timers.items():
-        run = _looked_at(session, "doorbells_lost", run_id) if timer.due_at <= session.now else None
-        if run is not None:
-            yield LostDoorbell(what="run", id=run_id, run_id=run_id, traceparent=_trace(session, run))
-
-
-def _lost_signals(session: Session, grace_seconds: float) -> Iterator[LostDoorbell]:
-    before = session.now - timedelta(seconds=grace_seconds)
-    for run_id, ids in session.tables.open_signals.items():
-        run = _looked_at(session, "doorbells_lost", run_id)
-        for id_ in ids:
-            if run is not None and session.tables.signals[id_].created_at < before:
-                yield LostDoorbell(what="run", id=run_id, run_id=run_id, traceparent=_trace(session, run))
-
-
-def _trace(session: Session, run: StoredRun) -> str | None:
-    command = session.tables.commands.get((run.tenant, run.actor, run.command_id))
-    return None if command is None else command.traceparent
-
-
-def _due_times(session: Session, grace_seconds: float) -> Iterator[datetime]:
-    tables, grace = session.tables, timedelta(seconds=grace_seconds)
-    for effect in _open_effects(session, "next_due"):
-        if effect.state == "queued":
-            if effect.published_at is None:
-                yield effect.not_before
-            else:
-                yield max(effect.published_at, effect.not_before) + _backoff(effect, grace_seconds)
-        elif effect.state == "leased":
-            if effect.lease_until is not None:
-                yield effect.lease_until
-        else:
-            yield (effect.reported_at if effect.reported_at is not None else session.now) + grace
-        if effect.receipt is None and effect.deadline is not None:
-            yield effect.deadline
-    yield from (timer.due_at for timer in tables.timers.values())
-    for ids in tables.open_inbox.values():
-        yield from (tables.inbox[id_].received_at + grace for id_ in ids)
-    for run_id, ids in tables.open_signals.items():
-        run = tables.runs.get(run_id)
-        if run is not None and not run.poisoned:
-            yield from (tables.signals[id_].created_at for id_ in ids)
-    yield from (errand.created_at for errand in tables.errands.values() if errand.settled_at is None)

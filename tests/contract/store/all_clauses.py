@@ -6,10 +6,19 @@ from contract.store import (
     effect_clauses,
     habit_clauses,
     line_clauses,
+    money_clauses,
     sweep_clauses,
 )
 from contract.store.clauses import CLAUSES
 
-MODULES = (admission_clauses, decision_clauses, effect_clauses, habit_clauses, line_clauses, sweep_clauses)
+MODULES = (
+    admission_clauses,
+    decision_clauses,
+    effect_clauses,
+    habit_clauses,
+    line_clauses,
+    money_clauses,
+    sweep_clauses,
+)
 
 __all__ = ["CLAUSES", "MODULES"]

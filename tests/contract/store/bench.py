@@ -23,11 +23,12 @@ from longtake.memory import (
     MemoryErrandStore,
     MemoryInboxStore,
     MemoryLeaseKeeper,
+    MemoryMoneyAuditStore,
     MemoryPlanCheckStore,
     MemorySweepStore,
     Strike,
 )
-from longtake.memory.tables import QueuedRun
+from longtake.memory.tables import AccountRow, QueuedRun
 from longtake.postgres.admissions import PostgresAdmissionStore
 from longtake.postgres.audits import PostgresAuditStore
 from longtake.postgres.callbacks import PostgresInboxStore
@@ -46,6 +47,7 @@ from longtake.store import (
     ErrandStore,
     InboxStore,
     LeaseKeeper,
+    MoneyAuditStore,
     PlanCheckStore,
     SweepStore,
 )
@@ -70,6 +72,7 @@ class Bench(ABC):
     plans: PlanCheckStore
     audit: AuditStore
     errands: ErrandStore
+    money_laws: MoneyAuditStore
 
     @abstractmethod
     def keeper(self, owner: str) -> LeaseKeeper: ...
@@ -96,6 +99,10 @@ class Bench(ABC):
     @abstractmethod
     async def enqueue(self, run_id: uuid.UUID) -> None:
         """Put a run into the queue for scopes."""
+
+    @abstractmethod
+    async def promise_to_nobody(self, credits: int) -> None:
+        """Break the books from outside: the account promises more than its runs hold."""
 
     async def row(self, table: str, **wanted: Any) -> SimpleNamespace:
         """The one row with these values."""
@@ -193,7 +200,7 @@ class PostgresBench(Bench):
         self.other_sweeper = PostgresSweepStore(pool, incarnation=OTHER_INCARNATION, owner="beta")
         self.inbox = PostgresInboxStore(pool)
         self.plans = PostgresPlanCheckStore(pool)
-        self.audit = PostgresAuditStore(pool)
+        self.audit = self.money_laws = PostgresAuditStore(pool)
         self.errands = PostgresErrandStore(pool)
 
     @classmethod
@@ -245,6 +252,9 @@ class PostgresBench(Bench):
             ALICE.tenant,
         )
 
+    async def promise_to_nobody(self, credits: int) -> None:
+        await self.pool.execute("update longtake.accounts set held = held + $1", credits)
+
 
 class Scripted:
     """Faults as they are told; `turned` makes a fake that confuses them."""
@@ -287,6 +297,7 @@ class MemoryBench(Bench):
         self.inbox = stores.get("inbox", MemoryInboxStore)(database)
         self.plans = stores.get("plans", MemoryPlanCheckStore)(database)
         self.audit = stores.get("audit", MemoryAuditStore)(database)
+        self.money_laws = stores.get("money", MemoryMoneyAuditStore)(database)
         self.errands = stores.get("errands", MemoryErrandStore)(database)
         self.clock.advance(3600)
 
@@ -347,6 +358,11 @@ class MemoryBench(Bench):
         self.database.tables.scope_queue[run_id] = QueuedRun(
             tenant=ALICE.tenant, project="film", scopes=(), place=1
         )
+
+    async def promise_to_nobody(self, credits: int) -> None:
+        accounts = self.database.tables.accounts
+        for place, row in list(accounts.items()):
+            accounts[place] = AccountRow(balance=row.balance, held=row.held + credits)
 
 
 def _members(row: Any) -> dict[str, Any]:

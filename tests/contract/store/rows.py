@@ -44,10 +44,11 @@ def new_run(
     scopes: Sequence[str] = (),
     account: str = "main",
     held: int | None = None,
+    plan: bytes = b"{}",
 ) -> NewRun:
     return NewRun(
         run_id=run_id_of(number), project="film", workflow="w", workflow_version=1, account=account,
-        fingerprint=f"print-{number}", plan=b"{}", input=b"{}", policy=b"{}", quoted=cap, cap=cap,
+        fingerprint=f"print-{number}", plan=plan, input=b"{}", policy=b"{}", quoted=cap, cap=cap,
         scopes=tuple(scopes), application=APPLICATION, held=held,
     )  # fmt: skip
 
@@ -62,15 +63,15 @@ def effect_of(
     return EffectIntent(id=id_, step=step, kind=kind, ordinal=ordinal, **given)  # type: ignore[arg-type]
 
 
+def event_of(run_id: uuid.UUID, seq: int, type: str, data: bytes) -> StoredEvent:
+    return StoredEvent(
+        tenant=ALICE.tenant, run_id=run_id, seq=seq, id=event_id_for(run_id, seq=seq, store_epoch=1), type=type,
+        version=1, data=data, meta=b"{}", store_epoch=1, recorded_at=MOMENT, hash=seq.to_bytes(32, "big"),
+    )  # fmt: skip
+
+
 def events_of(run_id: uuid.UUID, after: int, count: int) -> list[StoredEvent]:
-    return [
-        StoredEvent(
-            tenant=ALICE.tenant, run_id=run_id, seq=seq, id=event_id_for(run_id, seq=seq, store_epoch=1),
-            type="noted", version=1, data=b'{ "n":%d}' % seq, meta=b"{}", store_epoch=1, recorded_at=MOMENT,
-            hash=seq.to_bytes(32, "big"),
-        )
-        for seq in range(after + 1, after + 1 + count)
-    ]  # fmt: skip
+    return [event_of(run_id, seq, "noted", b'{ "n":%d}' % seq) for seq in range(after + 1, after + 1 + count)]
 
 
 def commit_of(
@@ -138,11 +139,12 @@ async def begin(
     effects: Sequence[EffectIntent] = (),
     cap: int = 0,
     scopes: Sequence[str] = (),
+    plan: bytes = b"{}",
     principal: Principal = ALICE,
     **members: Any,
 ) -> uuid.UUID:
     """Admit run `number` with one event; it is at revision 1 then."""
-    id_, run = f"c{number}", new_run(number, cap=cap, scopes=scopes)
+    id_, run = f"c{number}", new_run(number, cap=cap, scopes=scopes, plan=plan)
     async with bench.admission.transaction(principal, channel="local", traceparent="00-t") as transaction:
         now = await transaction.insert_command(command_of(id_), intent_hash="h")
         assert now is not None, "the command is new"

@@ -23,7 +23,7 @@ from contract.store.rows import (
 )
 from longtake.contracts.signals import LeaseExpired, Outgoing
 from longtake.memory import MemoryAuditStore, MemoryPlanCheckStore, MemorySweepStore
-from longtake.memory.store_sweeps import _due_times
+from longtake.memory.store_waiting import due_times
 from longtake.workflow.decision import TimerIntent
 
 NO_PART_LEFT: list[datetime | None] = [None] * 4
@@ -150,7 +150,7 @@ async def a_pointer_that_is_published_again_has_another_generation(bench: Bench)
     assert [p.generation for p in await _due(bench, all_lost=True)] == [3]
 
 
-@clause(patched("store_sweeps._dead", lambda session, now: set()))
+@clause(patched("store_sweeps.dead_incarnations", lambda session, now: set()))
 async def pointers_of_a_dead_process_are_published_again_at_once(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
@@ -162,7 +162,7 @@ async def pointers_of_a_dead_process_are_published_again_at_once(bench: Bench) -
     assert await _due(bench, by=bench.other_sweeper) == []
 
 
-@clause(patched("store_sweeps._dead", lambda session, now: set()))
+@clause(patched("store_sweeps.dead_incarnations", lambda session, now: set()))
 async def a_process_that_falls_silent_counts_as_dead(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
@@ -175,7 +175,7 @@ async def a_process_that_falls_silent_counts_as_dead(bench: Bench) -> None:
     assert [p.id for p in await _due(bench, by=bench.other_sweeper)] == [effect.id]
 
 
-@clause(patched("store_sweeps._backoff", lambda effect, grace_seconds: timedelta(seconds=grace_seconds)))
+@clause(patched("store_waiting.backoff", lambda effect, grace_seconds: timedelta(seconds=grace_seconds)))
 async def the_grace_doubles_with_each_generation(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
@@ -194,7 +194,7 @@ def _impatient(effect: Any, now: datetime, grace_seconds: float, oldest: Any) ->
     return effect.published_at < now - timedelta(seconds=grace_seconds)
 
 
-@clause(patched("store_sweeps._left_behind", _impatient))
+@clause(patched("store_sweeps.left_behind", _impatient))
 async def a_pointer_that_may_still_stand_in_its_stream_is_not_lost(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
@@ -276,7 +276,7 @@ def _everything(session: Any, statement: str, run_id: uuid.UUID) -> Any:
     return session.tables.runs.get(run_id)
 
 
-@clause(patched("store_sweeps._looked_at", _everything))
+@clause(patched("store_waiting.looked_at", _everything))
 async def nobody_is_rung_for_a_run_that_is_set_aside(bench: Bench) -> None:
     run_id = await begin(bench, effects=[effect_of(deadline=PAST)])
     due = TimerIntent(key="settlement", due_at=PAST)
@@ -318,10 +318,10 @@ async def _next(bench: Bench) -> float:
 
 
 def _one_grace_more(session: Any, grace_seconds: float) -> Any:
-    return [moment + timedelta(seconds=grace_seconds) for moment in _due_times(session, grace_seconds)]
+    return [moment + timedelta(seconds=grace_seconds) for moment in due_times(session, grace_seconds)]
 
 
-@clause(patched("store_sweeps._due_times", _one_grace_more))
+@clause(patched("store_sweeps.due_times", _one_grace_more))
 async def the_next_due_moment_is_the_earliest_of_all(bench: Bench) -> None:
     assert await bench.sweeper.next_due_seconds(grace_seconds=10) is None
     effect = effect_of()

@@ -13,7 +13,7 @@ import pytest
 from contract.store.all_clauses import CLAUSES
 from contract.store.bench import ALICE, MemoryBench
 from contract.store.rows import begin, claim, command_of, commit_of, effect_of, new_run, receipt_of, run_id_of
-from longtake import memory
+from longtake import memory, store
 from longtake.contracts.ids import fence_floor
 from longtake.errors import AuthorityUnavailable, DecisionRefused
 from longtake.memory import Defences, LockTimeout, ManualClock, MemoryAdmissionStore, MemoryDatabase
@@ -37,6 +37,47 @@ def test_every_port_is_driven_without_an_event_loop() -> None:
     assert len(drive(claim(bench, effect))) == 1
     assert drive(bench.decisions.commit([commit_of()])).committed == {run_id_of(1)}
     assert drive(bench.sweeper.expire_leases(leases_max=5, authority_up_seconds=0, connected=True)) == []
+
+
+FAKES: dict[type, type] = {
+    store.AdmissionStore: memory.MemoryAdmissionStore,
+    store.AdmissionTransaction: memory.MemoryAdmission,
+    store.AuditStore: memory.MemoryAuditStore,
+    store.DecisionStore: memory.MemoryDecisionStore,
+    store.EffectStore: memory.MemoryEffectStore,
+    store.ErrandStore: memory.MemoryErrandStore,
+    store.InboxStore: memory.MemoryInboxStore,
+    store.LeaseKeeper: memory.MemoryLeaseKeeper,
+    store.MoneyAuditStore: memory.MemoryMoneyAuditStore,
+    store.PlanCheckStore: memory.MemoryPlanCheckStore,
+    store.SweepStore: memory.MemorySweepStore,
+}
+NOT_OURS = {store.Planner}
+"""Protocols of the store's package that user code implements."""
+
+
+def _methods(kind: type) -> dict[str, list[str]]:
+    return {
+        name: list(inspect.signature(method).parameters)
+        for name, method in vars(kind).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+    }
+
+
+def _missing(port: type, fake: type) -> list[str]:
+    """Methods of a port that its fake lacks, or takes in another form."""
+    ours = {name: found for base in reversed(fake.__mro__) for name, found in _methods(base).items()}
+    return [f"{fake.__name__}.{name}" for name, wanted in _methods(port).items() if ours.get(name) != wanted]
+
+
+def test_every_port_of_the_store_has_its_fake() -> None:
+    """A port that grows makes this red until its fake has grown too."""
+    ports = {kind for kind in vars(store).values() if getattr(kind, "_is_protocol", False)}
+    assert ports - NOT_OURS == set(FAKES)
+    assert [] == [fault for port, fake in FAKES.items() for fault in _missing(port, fake)]
+    assert _missing(store.LeaseKeeper, memory.MemoryInboxStore) == [
+        "MemoryInboxStore.renew", "MemoryInboxStore.close",
+    ]  # fmt: skip
 
 
 def _impurities(tree: ast.AST) -> list[str]:
