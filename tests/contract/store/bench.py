@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 
+from kit.servers import ADMIN_DATABASE
 from longtake.contracts.envelope import StoredEvent
 from longtake.contracts.principal import Principal
 from longtake.memory import (
@@ -56,6 +57,7 @@ ALICE = Principal(tenant="acme", actor="alice")
 BOB = Principal(tenant="acme", actor="bob")
 STRANGER = Principal(tenant="other", actor="alice")
 INCARNATION = uuid.UUID(int=0xA11CE)
+BACKUP = "contract_of_the_store_kept"
 OTHER_INCARNATION = uuid.UUID(int=0xB0B)
 
 
@@ -91,6 +93,14 @@ class Bench(ABC):
     @abstractmethod
     async def crash(self) -> None:
         """The server dies and comes back."""
+
+    @abstractmethod
+    async def back_up(self) -> None:
+        """Keep everything as it is now."""
+
+    @abstractmethod
+    async def restore(self) -> int:
+        """Go back to what was kept, as after a disaster; returns the store's new epoch."""
 
     @abstractmethod
     def strike(self, statement: str, how: Strike) -> None:
@@ -173,6 +183,10 @@ class _Losing:
         self._pool = pool
         self.strikes: dict[str, Strike] = {}
 
+    async def replace(self, pool: Any) -> None:
+        """Go on over another pool."""
+        self._pool = pool
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
 
@@ -239,6 +253,31 @@ class PostgresBench(Bench):
                 "select pg_terminate_backend(pid, 1000) from pg_stat_activity"
                 " where datname = current_database() and pid <> pg_backend_pid()"
             )
+        finally:
+            await connection.close()
+
+    async def back_up(self) -> None:
+        await self._copy(self._address["database"], BACKUP)
+
+    async def restore(self) -> int:
+        await self._copy(BACKUP, self._address["database"])
+        await self._administer(f'drop database "{BACKUP}"')
+        epoch: int = await self.pool.fetchval(
+            "update longtake.store set store_epoch = store_epoch + 1 returning store_epoch"
+        )
+        return epoch
+
+    async def _copy(self, source: str, target: str) -> None:
+        """A database can be copied while nobody is connected to it."""
+        await self.pool.close()
+        await self._administer(f'drop database if exists "{target}" with (force)')
+        await self._administer(f'create database "{target}" template "{source}"')
+        await self.pool.replace(await open_pool(self._address, size=4, name="contract"))
+
+    async def _administer(self, statement: str) -> None:
+        connection = await asyncpg.connect(**{**self._address, "database": ADMIN_DATABASE})
+        try:
+            await connection.execute(statement)
         finally:
             await connection.close()
 
@@ -350,6 +389,13 @@ class MemoryBench(Bench):
 
     async def crash(self) -> None:
         self.database.crash()
+
+    async def back_up(self) -> None:
+        self._kept = self.database.snapshot()
+
+    async def restore(self) -> int:
+        self.database.restore(self._kept)
+        return self.database.raise_store_epoch()
 
     def strike(self, statement: str, how: Strike) -> None:
         self.faults.strikes[statement] = how

@@ -212,3 +212,37 @@ async def a_clock_that_steps_back_makes_nothing_due_early(bench: Bench) -> None:
     await bench.pass_seconds(3601)
     assert len((await bench.decisions.facts(effects=[], inbox=[], runs=[run_id])).facts) == 1
     assert run_id == run_id_of(1)
+
+
+class _Unrestored(MemoryDatabase):
+    def restore(self, snapshot: Any) -> None:
+        pass
+
+
+@clause(instead(database=_Unrestored))
+async def a_restore_forgets_decisions_claims_and_money_that_others_may_remember(bench: Bench) -> None:
+    """Whoever claimed in the lost past keeps a fence below all that come; what it reports is stored all the same (F70)."""
+    effect = effect_of()
+    await bench.fund(10)
+    run_id = await begin(bench, effects=[effect], cap=4)
+    await bench.back_up()
+    lost = await one(bench, effect, owner="survivor")
+    await bench.decisions.commit([commit_of(row={"charged": 4, "cap": 4}, hold_released=True)])
+    await bench.inbox.insert_callback(
+        id=run_id_of(5), tenant=ALICE.tenant, provider="acme", dedupe_key="k", run_id=run_id, step="s", attempt=1,
+        external_ref=None, type="done", payload=b"{}", traceparent=None,
+    )  # fmt: skip
+    assert await bench.restore() == 2
+    identity = await bench.sweeper.identity()
+    assert (identity.store_epoch, (await bench.run(run_id)).revision, await bench.count("inbox")) == (2, 1, 0)
+    assert await bench.money() == (10, 4)
+    assert not await bench.effects.open_call(effect_id=effect.id, fence=lost.fence)
+    keeper = bench.keeper("survivor")
+    assert await keeper.renew([(effect.id, lost.fence, 30)], {}) == set()
+    await keeper.close()
+    (claimed,) = await bench.effects_of_epoch(2).claim(
+        claim_id=run_id_of(6), effects=[(effect.id, 1)], limit=1, owner="new", lease_seconds=30
+    )
+    assert claimed.fence > lost.fence
+    assert await report(bench, effect, lost.fence, owner="survivor") == [(effect.id, run_id)]
+    assert (await bench.decisions.commit([commit_of(row={"cap": 4})])).committed == {run_id}
