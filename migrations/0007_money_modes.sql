@@ -21,6 +21,9 @@ alter table longtake.ledger_entries add constraint sides_are_known check (
     case kind when 'charge' then debit = account and credit = 'system:escrow'
               else debit = 'system:escrow' and credit = account end);
 
+-- Entries are written in the order of time, so a coarse index finds the latest (H52).
+create index ledger_by_time on longtake.ledger_entries using brin (recorded_at);
+
 -- A refund gives back what a charge of the same cycle has taken.
 alter table longtake.ledger_entries add column gives_back text
     generated always as (case when kind = 'refund' then 'charge' || substr(key, 7) end) stored;

@@ -4,12 +4,14 @@ A steer is planned from what the run was made from and what is different now; a 
 receipts that stand. Leaves to others: starting (starting.py), what a fork takes over and costs (workflow/forking.py).
 """
 
+import msgspec
+
 from longtake.contracts.command_table import TABLE, ForkBody
 from longtake.contracts.commands import Command
 from longtake.contracts.events import Parent
 from longtake.contracts.ids import RunId, run_id_for
 from longtake.contracts.principal import Principal
-from longtake.contracts.problems import Problem, problem
+from longtake.contracts.problems import Problem, ProblemError, problem
 from longtake.contracts.upcasters import decode_event
 from longtake.engine.commands import payload_of, start_of, target_of
 from longtake.engine.deciding import revive
@@ -70,13 +72,16 @@ class Orders:
         locked = await transaction.lock_run(origin.run_id)
         if locked is None:
             raise Refused(no_such_run(origin.run_id))
-        loaded, _, checked, _ = locked
+        loaded, _, checked, deployed = locked
         source = revive(loaded, store_epoch=self._store_epoch)
         history = [decode_event(event.type, event.version, event.data) for event in loaded.events]
         fork = plan_fork(source.state, history, body.step)
         if isinstance(fork, Problem):
             return fork
         refused = price_refusal(fork, body.max_extra_credits)
+        if refused is None and deployed is not None and deployed != checked:
+            refused = self._drifted(origin)
+            checked = deployed
         if refused is not None:
             return refused
         return Order(
@@ -87,11 +92,33 @@ class Orders:
             kind="fork",
             project=command.project,
             conversation=command.conversation or source.state.conversation,
-            # The plan is compared with the deployed code as that of its run would be (P15).
             planned=_like(origin, price_list=source.state.price_list, application=checked),
             account=body.account or origin.account,
             fork=fork,
         )
+
+
+    def _drifted(self, origin: RunOrigin) -> Problem | None:
+        """Why the plan of an ended run cannot be run again under the code that is deployed now (P15)."""
+        name = f"{origin.workflow}@{origin.workflow_version}"
+        if self._planner is None:
+            raise Refused(
+                problem("unavailable", "This process has no application loaded.", retry_after_seconds=5)
+            )
+        if not self._planner.claims(origin.workflow, origin.workflow_version):
+            return _not_as_it_was(name, "the deployed code does not have it")
+        planned = self._planner.plan(name, msgspec.json.decode(origin.input), msgspec.json.decode(origin.policy))
+        if planned.fingerprint == origin.fingerprint:
+            return None
+        return _not_as_it_was(name, "the deployed code plans something else for the same input")
+
+
+def _not_as_it_was(name: str, why: str) -> Problem:
+    return problem(
+        "action-not-available",
+        f"The run was planned by another {name}: {why}.",
+        ProblemError("/targets/0", why, "start a new run instead of forking this one"),
+    )
 
 
 async def _origin(transaction: AdmissionTransaction, command: Command) -> RunOrigin:

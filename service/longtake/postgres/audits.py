@@ -25,7 +25,14 @@ class PostgresAuditStore:
 
     async def money_violations(self, run_id: uuid.UUID | None) -> list[MoneyViolation]:
         """Every broken law of money, of one run or of all runs and accounts."""
-        rows = await repeated(lambda: self._pool.fetch(statement("money_violations"), run_id))
+        return await self._violations(run_id, None)
+
+    async def recent_money_violations(self, seconds: float) -> list[MoneyViolation]:
+        """Every broken law of money of runs whose money has moved in the last seconds, and of all accounts."""
+        return await self._violations(None, seconds)
+
+    async def _violations(self, run_id: uuid.UUID | None, seconds: float | None) -> list[MoneyViolation]:
+        rows = await repeated(lambda: self._pool.fetch(statement("money_violations"), run_id, seconds))
         return [
             MoneyViolation(
                 law=row["law"], tenant=row["tenant_id"] or "", message=row["message"], run_id=row["run_id"]

@@ -63,6 +63,10 @@ class MoneyAuditStore(Protocol):
         """Every broken law of money, of one run or, with None, of all runs and accounts: one statement."""
         ...
 
+    async def recent_money_violations(self, seconds: float) -> list[MoneyViolation]:
+        """The same of runs whose money has moved in the last seconds, and of all accounts."""
+        ...
+
 
 class AuditStore(Protocol):
     """What the auditor reads."""

@@ -8,12 +8,15 @@ import asyncpg
 import pytest
 
 from kit.hand_work import Bench
+from kit.probe import eventually
 from kit.promises import promise
 from kit.runtimes import PRINCIPAL, fund, runtime, start_run, summary_of
 from longtake import Activity, App, Artifact, Failed, Outcome, Plan, Succeeded
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.effects import ClaimedEffect
 from longtake.contracts.upcasters import decode_event
+from longtake.engine.money_audit import MoneyAudit
+from longtake.lifecycle import running
 from longtake.postgres.audits import PostgresAuditStore
 from longtake.postgres.statements import statement
 from longtake.workflow.forking import Fork, plan_fork
@@ -41,7 +44,7 @@ class Shoot(Activity):
         raise AssertionError("the test works by hand")
 
 
-def studio() -> App:
+def studio(*, cut_price: int = 6) -> App:
     app = App("studio")
 
     app.add(Shoot())
@@ -67,16 +70,23 @@ def studio() -> App:
         return (
             Plan(billing=input.get("billing", "prepaid"))
             .step("clip", activity="shoot@1", price=3, artifacts=["clip"])
-            .step("cut", activity="shoot@1", price=6, depends_on=["clip"], retry=ONCE, on_exhausted="fail")
+            .step(
+                "cut",
+                activity="shoot@1",
+                price=cut_price,
+                depends_on=["clip"],
+                retry=ONCE,
+                on_exhausted="fail",
+            )
         )
 
     return app
 
 
 @asynccontextmanager
-async def bench(database: Any, broker: Any, tmp_path: Any) -> Any:
+async def bench(database: Any, broker: Any, tmp_path: Any, app: App | None = None) -> Any:
     """A process that admits, and hands for everything else."""
-    async with runtime(database, broker, tmp_path, studio(), roles=API_ONLY) as process:
+    async with runtime(database, broker, tmp_path, app or studio(), roles=API_ONLY) as process:
         hands = await Bench.open(process)
         try:
             yield hands
@@ -262,6 +272,30 @@ async def test_a_fork_costs_what_was_told_and_publishes_what_it_takes_over(
         assert [] == await violations(hands)
 
 
+async def ran_to_its_end(hands: Bench) -> str:
+    await fund(hands.process, 40)
+    run_id = str((await start_run(hands.process, "c1", "film@1", {})).run_id)
+    await hands.settle(Succeeded(artifacts=(CLIP,)))
+    await hands.settle()
+    return run_id
+
+
+async def test_after_a_deploy_only_a_run_whose_plan_is_still_the_same_is_forked(database, broker, tmp_path):
+    """Code does not drift in silence: a fork is a new run under the code that is there now (P15)."""
+    async with bench(database, broker, tmp_path) as hands:
+        source = await ran_to_its_end(hands)
+    async with bench(database, broker, tmp_path, studio(cut_price=7)) as hands:
+        await hands.pool.execute("update longtake.store set application = 'the one with a price of 7'")
+        changed = await send(hands, "fork", source, step="cut")
+    async with bench(database, broker, tmp_path) as hands:
+        await hands.pool.execute("update longtake.store set application = 'another build of the same'")
+        same = await send(hands, "fork", source, step="cut")
+
+    assert ("rejected", "action-not-available") == (changed.status, changed.problem.slug)
+    assert "plans something else" in changed.problem.errors[0].message
+    assert "running" == same.status
+
+
 async def priced(hands: Bench, run_id: str, step: str) -> Fork:
     """The price as anybody can tell it who reads the history."""
     audit = hands.process.audit
@@ -383,7 +417,7 @@ async def test_the_audit_finds_each_planted_violation_and_none_where_there_is_no
             planting = owner.transaction()
             await planting.start()
             await owner.execute(planting_it)
-            found = await owner.fetch(statement("money_violations"), None)
+            found = await owner.fetch(statement("money_violations"), None, None)
             await planting.rollback()
             if law not in {row["law"] for row in found}:
                 missed[law] = [tuple(row) for row in found]
@@ -391,6 +425,33 @@ async def test_the_audit_finds_each_planted_violation_and_none_where_there_is_no
 
         assert {} == missed
         assert [] == await violations(hands)
+
+
+@promise("H52")
+async def test_money_that_moved_is_looked_at_again_and_again(database, broker, tmp_path, capsys):
+    async with bench(database, broker, tmp_path) as hands:
+        await fund(hands.process, 100)
+        await start_run(hands.process, "c1", "takes@1", {})
+        owner = await database.connect()
+        store = PostgresAuditStore(owner)
+        audit = MoneyAudit(store, every_seconds=0.01)
+        assert [] == await audit.pass_once()
+        await owner.execute(UNGUARDED)
+        await owner.execute(PLANTED["net_is_the_ledgers"])
+        async with running(audit):
+            shown = await eventually(lambda: told(capsys), "a broken law in the log", 10.0)
+        await owner.execute(
+            "update longtake.ledger_entries set recorded_at = recorded_at - interval '1 hour'"
+        )
+
+        assert "law=net_is_the_ledgers" in shown
+        assert [] == await audit.pass_once(), "what has not moved for long is for the audit of everything"
+        assert ["net_is_the_ledgers"] == [item.law for item in await store.money_violations(None)]
+
+
+async def told(capsys: pytest.CaptureFixture[str]) -> str | None:
+    shown = capsys.readouterr().out
+    return shown if "money_law_broken" in shown else None
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,18 @@ on conflict (run_id) do update set amount = h.amount + excluded.amount
 returning h.amount;
 
 -- name: money_violations
--- Every place where money breaks one of its laws, of one run or of all; no row when all is well (H52).
--- $1 run id, or null for all runs and the accounts
+-- Every place where money breaks one of its laws, of one run, of those whose money moved of late, or of all; no row when
+-- all is well (H52). Accounts are looked at unless it is about one run, books only when it is about all.
+-- $1 run id, or null for all  $2 movements of so many seconds, or null for all
 with chosen as (
     select r.*, p.plan ->> 'billing' as billing, p.plan
     from longtake.runs r join longtake.plans p on p.tenant_id = r.tenant_id and p.fingerprint = r.plan_fingerprint
-    where $1::uuid is null or r.run_id = $1
+    where ($1::uuid is null or r.run_id = $1) and ($2::float8 is null or r.run_id in (
+        select m.run_id from longtake.ledger_entries m
+        where m.recorded_at >= clock_timestamp() - make_interval(secs => $2::float8)))
 ), entries as (
-    select l.* from longtake.ledger_entries l where $1::uuid is null or l.run_id = $1
+    select l.* from longtake.ledger_entries l
+    where ($1::uuid is null or l.run_id = $1) and ($2 is null or l.run_id in (select run_id from chosen))
 ), sums as (
     select run_id, sum(amount) filter (where kind = 'charge') as charged,
         sum(amount) filter (where kind = 'refund') as refunded
@@ -35,10 +39,12 @@ with chosen as (
         e.data ->> 'step' as step
     from longtake.events e
     where e.type in ('charged', 'refunded') and ($1::uuid is null or e.run_id = $1)
+        and ($2 is null or e.run_id in (select run_id from chosen))
 ), handed_out as (
     select e.run_id, e.seq, e.tx_id, i ->> 'step' as step
     from longtake.events e, json_array_elements(e.data -> 'steps') i
     where e.type = 'steps_scheduled' and ($1::uuid is null or e.run_id = $1)
+        and ($2 is null or e.run_id in (select run_id from chosen))
 ), priced as (
     select c.run_id, s ->> 'key' as step, (s ->> 'price')::bigint as price
     from chosen c, json_array_elements(c.plan -> 'steps') s where c.billing = 'pay_as_you_go'
@@ -131,6 +137,6 @@ with chosen as (
             or exists (select from longtake.runs r where r.tenant_id = b.tenant_id and r.account = b.account)
         group by 1
     ) t
-    where $1::uuid is null and t.amount <> 0
+    where $1::uuid is null and $2 is null and t.amount <> 0
 )
 select run_id, tenant_id, law, message from found order by tenant_id, run_id, law, message;
