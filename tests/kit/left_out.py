@@ -7,6 +7,7 @@ is deselected and listed. Programs that are not tests but prove something are li
 import os
 import shutil
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -35,9 +36,30 @@ def _has_user_namespace() -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+@cache
+def _can_mount() -> bool:
+    if not _is_root():
+        return False
+    place = tempfile.mkdtemp(prefix="longtake-mount-")
+    try:
+        command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place]
+        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+        return mounted and subprocess.run(["umount", place], capture_output=True, check=False).returncode == 0
+    finally:
+        os.rmdir(place)
+
+
+@cache
+def _can_trace() -> bool:
+    command = ["strace", "-o", os.devnull, "true"]
+    return shutil.which("strace") is not None and subprocess.run(command, check=False).returncode == 0
+
+
 NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "root": (_is_root, "runs as root only"),
     "user_namespace": (_has_user_namespace, "this machine refuses user namespaces"),
+    "small_disk": (_can_mount, "this machine does not let us mount a small disk"),
+    "strace": (_can_trace, "needs strace, and the right to trace"),
     "git": (lambda: shutil.which("git") is not None and os.path.exists(".git"), "needs a git checkout"),
 }
 
