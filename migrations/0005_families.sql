@@ -36,6 +36,9 @@ create table longtake.scope_queue (
     start_at timestamptz,
     place bigint generated always as identity
 );
+-- What a process can work on at once, by its pools: the relay keeps a few times that published (P12).
+alter table longtake.incarnations add column slots integer[] not null default '{}';
+
 create index scope_queue_by_project on longtake.scope_queue (tenant_id, project, place);
 
 do $$

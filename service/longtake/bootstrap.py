@@ -26,6 +26,7 @@ from longtake.engine.dispatcher import Dispatcher
 from longtake.engine.hints import Hints, pack_factor
 from longtake.engine.inbox import Inbox
 from longtake.engine.intake import Intake
+from longtake.engine.money_audit import MoneyAudit
 from longtake.engine.pace import Pace
 from longtake.engine.plan_check import PlanCheck
 from longtake.engine.presence import Presence
@@ -35,6 +36,7 @@ from longtake.engine.schedules import Schedules
 from longtake.engine.starter import Starter
 from longtake.engine.streams import StreamGuard
 from longtake.engine.sweeper import Sweeper
+from longtake.engine.windows import Windows
 from longtake.errors import ConfigurationError
 from longtake.jetstream.connection import Connection, ConnectionOptions
 from longtake.jetstream.doorbell import NatsDoorbell
@@ -191,6 +193,7 @@ class Runtime:
         self.hints = Hints(self.transport.publisher, store_epoch=epoch)
         self.objects = Objects.in_directory(settings.data_dir / "objects")
         self.secret = callback_secret(settings)
+        self.windows = Windows(self.sweep)
         pace = Pace(cap_seconds=settings.idle_seconds, grace_seconds=settings.grace_seconds)
         if self.sole_owner:
             buried = await self.sweep.bury_others()
@@ -201,6 +204,7 @@ class Runtime:
             roles=self.roles,
             pools=self.app.pools if self.app else (),
             activities=tuple(self.app.activities) if self.app else (),
+            slots=self._slots() if self.app and "worker" in self.roles else (),
         )
         await presence.announce()
         ready = StreamsReady(self.transport)
@@ -209,7 +213,9 @@ class Runtime:
             store = PostgresDecisionStore(
                 await self._pool("dispatcher"), store_epoch=epoch, incarnation=self.incarnation
             )
-            self.dispatcher = Dispatcher(store, self.hints, self.doorbell, store_epoch=epoch)
+            self.dispatcher = Dispatcher(
+                store, self.hints, self.doorbell, store_epoch=epoch, windows=self.windows
+            )
             for lane in DISPATCH_LANES:
                 self._services.append(DispatchLoop(self.dispatcher, self.transport, self.sweep, parts=lane))
         if "api" in self.roles:
@@ -225,8 +231,10 @@ class Runtime:
                     self.doorbell,
                     pace=pace,
                     lease_seconds=settings.lease_seconds,
+                    stall_seconds=settings.stall_seconds,
                 )
             )
+            self._services.append(MoneyAudit(PostgresAuditStore(control)))
         if "relay" in self.roles:
             pools = self.app.pools if self.app else ("default", "short")
             self._services.append(
@@ -267,6 +275,7 @@ class Runtime:
             store_epoch=epoch,
             on_started=self.dispatcher.cache.put_new if self.dispatcher else None,
             doorbell=self.doorbell,
+            windows=self.windows,
         )
         self.inbox = Inbox(
             PostgresInboxStore(pool), self.hints, secret=self.secret, verifiers=self.app.verifiers
@@ -305,6 +314,7 @@ class Runtime:
             store_epoch=epoch,
             on_started=self.dispatcher.cache.put_new if self.dispatcher else None,
             doorbell=self.doorbell,
+            windows=self.windows,
         )
         self._services.append(
             Starter(
@@ -333,11 +343,11 @@ class Runtime:
             effects, self.app.activities, self.objects, self._callback_url, expanders=self.app.expanders
         )
         self._services += [heartbeat, reporter]
-        for pool in self.app.pools:
+        for pool, slots in zip(self.app.pools, self._slots(), strict=True):
             self._services.append(
                 Runner(
                     pool,
-                    slots=settings.slots * pack_factor(pool),
+                    slots=slots,
                     owner=self.owner,
                     lease=lease,
                     stop_seconds=settings.stop_seconds,
@@ -350,6 +360,10 @@ class Runtime:
                     doorbell=self.doorbell,
                 )
             )
+
+    def _slots(self) -> tuple[int, ...]:
+        assert self.app is not None, "a worker has an application"
+        return tuple(self.settings.slots * pack_factor(pool) for pool in self.app.pools)
 
     def _callback_url(self, effect: ClaimedEffect, provider: str) -> str:
         token = callback_token_for(

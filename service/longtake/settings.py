@@ -50,6 +50,8 @@ class Settings:
     """How long running work may go on after a stop."""
     grace_seconds: float = 2.0
     """How long a hint may take before it counts as lost."""
+    stall_seconds: float = 600.0
+    """How long work may be due that no living worker can do, before its run says what it waits for."""
     idle_seconds: float = 30.0
     """The longest sleep of an idle role: a lost doorbell is found after it (P24)."""
     traces: str = "none"
@@ -68,6 +70,7 @@ class Settings:
             ("slots", self.slots, 1, 1000),
             ("stop_seconds", self.stop_seconds, 0, 3600),
             ("grace_seconds", self.grace_seconds, 0.05, 600),
+            ("stall_seconds", self.stall_seconds, 1, 86_400),
             ("idle_seconds", self.idle_seconds, 0.1, 30),
         ):
             if not low <= value <= high:

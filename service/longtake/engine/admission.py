@@ -24,6 +24,7 @@ from longtake.engine.commands import (
     target_of,
 )
 from longtake.engine.deciding import LiveRun, add_decision, empty_commit, finish, revive
+from longtake.engine.dispatcher import DOORBELL_RELAY
 from longtake.engine.hints import Hints
 from longtake.engine.ordering import Orders
 from longtake.engine.receipts import (
@@ -37,6 +38,7 @@ from longtake.engine.receipts import (
 )
 from longtake.engine.relatives import tell_relatives
 from longtake.engine.starting import Order, refuse_order, start_run
+from longtake.engine.windows import Windows
 from longtake.errors import AuthorityUnavailable, Refused, UncanonicalValue
 from longtake.ports import Doorbell
 from longtake.store import (
@@ -83,15 +85,18 @@ class Admission:
         store_epoch: int,
         on_started: Callable[[LiveRun], None] | None = None,
         doorbell: Doorbell | None = None,
+        windows: Windows | None = None,
     ) -> None:
         """`on_started` gets each new run after its commit: a dispatcher in the same process need not load it.
-        `doorbell` rings the starter when a command frees scopes or asks for a child."""
+        `doorbell` rings the starter when a command frees scopes or asks for a child; `windows` say how much work may
+        be published directly."""
         self._store = store
         self._orders = Orders(store, planner, store_epoch=store_epoch)
         self._hints = hints
         self._store_epoch = store_epoch
         self._on_started = on_started
         self._doorbell = doorbell
+        self._windows = windows
 
     async def admit(
         self,
@@ -350,6 +355,9 @@ class Admission:
                 now=now,
             )
             commits.append(finish(commit, run, dict.fromkeys(decision.touched)))
+        held = 0 if self._windows is None else await self._windows.hold_back(commits)
+        if held and self._doorbell is not None:
+            self._doorbell.ring(DOORBELL_RELAY)
         result = await transaction.commit_run(commits[0], receipt, also=commits[1:])
         if not {run.head.run_id for run, _ in decided} <= result.committed:
             raise _Moved

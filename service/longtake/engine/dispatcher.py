@@ -23,6 +23,7 @@ from longtake.engine.deciding import LiveRun, RunCache, blocked_commit, commit_o
 from longtake.engine.hints import Hints
 from longtake.engine.relatives import tell_relatives
 from longtake.engine.telling import tell
+from longtake.engine.windows import Windows
 from longtake.errors import DecisionRefused
 from longtake.ports import Doorbell
 from longtake.store import CommitResult, DecisionStore, Fact, RunCommit
@@ -87,11 +88,15 @@ class Dispatcher:
         *,
         store_epoch: int,
         decide: Decide = commit_of,
+        windows: Windows | None = None,
     ) -> None:
+        """`windows`: how much may be published directly; without them all of it."""
         self._store = store
         self._hints = hints
         self._doorbell = doorbell
         self._decide_run = decide
+        self._windows = windows
+        self._is_holding_back = False
         self.cache = RunCache(store_epoch=store_epoch)
 
     async def handle(self, pointers: Pointers) -> BatchOutcome:
@@ -120,6 +125,7 @@ class Dispatcher:
             commits, broken = self._decide_all(runs, by_run, hop.traceparent)
             commits += await self._block(broken, by_run)
             outcome.blocked += len(broken)
+            await self._hold_back(commits)
             try:
                 result = await self._store.commit(commits)
             except DecisionRefused:
@@ -137,6 +143,15 @@ class Dispatcher:
             tell_relatives((fact for c in standing for fact in c.outgoing), self._hints, self._doorbell)
         self._announce_later(commits, result)
         return _again(by_run, commits, result)
+
+    async def _hold_back(self, commits: Sequence[RunCommit]) -> None:
+        """Leave to the relay what the windows do not take; every batch that follows may have made room (P12)."""
+        if self._windows is None:
+            return
+        held = await self._windows.hold_back(commits)
+        if held or self._is_holding_back:
+            self._doorbell.ring(DOORBELL_RELAY)
+        self._is_holding_back = held > 0
 
     def _forget(self, commits: Iterable[RunCommit]) -> None:
         """What was decided in memory is not what stands: fold those runs again."""

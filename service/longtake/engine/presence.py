@@ -23,16 +23,21 @@ class Presence(LoopService):
         roles: tuple[str, ...],
         pools: tuple[str, ...],
         activities: tuple[str, ...],
+        slots: tuple[int, ...] = (),
     ) -> None:
+        """`slots`: what it works on at once, by its pools; nothing for a process that does not work."""
         super().__init__("presence", self._work)
         self._store = store
         self._roles = roles
         self._pools = pools
         self._activities = activities
+        self._slots = slots
 
     async def announce(self) -> None:
         """Say it once. Raises AuthorityUnavailable."""
-        await self._store.announce(roles=self._roles, pools=self._pools, activities=self._activities)
+        await self._store.announce(
+            roles=self._roles, pools=self._pools, activities=self._activities, slots=self._slots
+        )
 
     async def _work(self, stopping: asyncio.Event) -> None:
         while not stopping.is_set():

@@ -13,13 +13,15 @@ from datetime import datetime
 
 import structlog
 
+from longtake.contracts.ids import signal_id_for
+from longtake.contracts.signals import Outgoing
 from longtake.engine.dispatcher import DOORBELL_RELAY
 from longtake.engine.hints import CALLBACK_PARTS, Hints
 from longtake.engine.pace import Pace
 from longtake.errors import AuthorityUnavailable, TransportUnavailable
 from longtake.lifecycle import LoopService
 from longtake.ports import Doorbell, OldestMessage
-from longtake.store import SweepStore
+from longtake.store import StalledWork, SweepStore
 from longtake.telemetry.attributes import BATCH_SIZE, SPAN_SWEEP_BATCH
 from longtake.telemetry.tracing import span, traces_of
 
@@ -27,6 +29,11 @@ LEASES_MAX = 5
 """Leases an effect may lose before its call was opened; then the attempt counts as failed."""
 DOORBELLS_PER_PASS_MAX = 512
 DOORBELL_SWEEPER = "sweeper"
+STALL_SECONDS = 600.0
+"""How long work may be due that nobody can take, before its run says so."""
+STALL_LOOKS = 10
+"""Looks for such work in that time."""
+STALLS_PER_PASS_MAX = 100
 
 log = structlog.get_logger("longtake.engine.sweeper")
 
@@ -43,6 +50,7 @@ class Sweeper(LoopService):
         *,
         pace: Pace,
         lease_seconds: int,
+        stall_seconds: float = STALL_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
         first_salt: int | None = None,
     ) -> None:
@@ -54,6 +62,8 @@ class Sweeper(LoopService):
         self._doorbell = doorbell
         self._pace = pace
         self._lease_seconds = lease_seconds
+        self._stall_seconds = stall_seconds
+        self._stalls_looked_at = float("-inf")
         self._connected_since: float | None = None
         self._looked_since: float | None = None
         self._believes_in_doorbells = False
@@ -105,7 +115,20 @@ class Sweeper(LoopService):
                     runs=dict.fromkeys(bell.run_id for bell in lost if bell.what == "run"),
                     salt=next(self._salt),
                 )
+        await self._tell_stalls(now)
         return len(lost) >= DOORBELLS_PER_PASS_MAX
+
+    async def _tell_stalls(self, now: float) -> None:
+        """Say of work that nobody takes what it waits for, and of work that somebody takes after all that it does not."""
+        if now - self._stalls_looked_at < self._stall_seconds / STALL_LOOKS:
+            return
+        self._stalls_looked_at = now
+        for work in await self._store.stalled_work(
+            stall_seconds=self._stall_seconds, limit=STALLS_PER_PASS_MAX
+        ):
+            fact = _stall_of(work)
+            await self._store.tell(work.tenant, fact)
+            self._hints.runs_soon([(fact.run_id, fact.id)])
 
     async def _oldest_doorbells(self, now: float) -> list[datetime | None]:
         """By part, the time of the oldest doorbell that still stands; none at first.
@@ -121,3 +144,15 @@ class Sweeper(LoopService):
             self._believes_in_doorbells = now - self._looked_since >= self._pace.grace_seconds
             return [None] * CALLBACK_PARTS
         return [await self._oldest.oldest_callback(part) for part in range(CALLBACK_PARTS)]
+
+
+def _stall_of(work: StalledWork) -> Outgoing:
+    """The fact, under an id by which it stands once for each time that the work was leased and given up."""
+    about = f"{work.id}:{work.leases}:{'stalled' if work.stalled else 'taken'}"
+    waits_for = f"a worker with {work.activity}" if work.stalled else ""
+    return Outgoing(
+        id=signal_id_for(work.run_id, kind="work_stalled", about=about),
+        run_id=work.run_id,
+        kind="work_stalled",
+        payload={"step": work.step, "attempt": work.attempt, "waits_for": waits_for},
+    )

@@ -49,7 +49,7 @@ async def commit_decisions(
         for commit in ordered
         if commit.run_id in committed
         for effect, _ in commit.effects
-        if effect.not_before is None
+        if effect.not_before is None and effect.id not in commit.held_back
     ]
     pointers += [
         EffectPointer(
@@ -88,6 +88,7 @@ def _columns(
     events: list[tuple[Any, ...]] = []
     steps: list[tuple[Any, ...]] = []
     effects: list[tuple[Any, ...]] = []
+    held_back: list[bool] = []
     closings: list[tuple[Any, ...]] = []
     ledger: list[tuple[Any, ...]] = []
     timers: list[tuple[Any, ...]] = []
@@ -163,6 +164,7 @@ def _columns(
             )
             for e, ref in commit.effects
         ]
+        held_back += [e.id in commit.held_back for e, _ in commit.effects]
         closings += [(n, c.id, c.disposition, c.expect_receipt) for c in commit.closings]
         ledger += [
             (n, e.key, e.kind, e.debit, e.credit, e.amount, e.step, e.cycle, seq) for e, seq in commit.ledger
@@ -191,7 +193,7 @@ def _columns(
         outgoing += [(n, o.id, o.run_id, o.kind, to_json(o.payload)) for o in commit.outgoing]
         amounts.append((row.quoted, row.cap, commit.traceparent))
     effect_columns = _transposed(effects, 14)
-    last = [*_transposed(outgoing, 5), *_transposed(amounts, 3)]
+    last = [*_transposed(outgoing, 5), *_transposed(amounts, 3), held_back]
     columns = [
         *_transposed(runs, 15),
         *_transposed(events, 9),

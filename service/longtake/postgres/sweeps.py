@@ -9,10 +9,19 @@ from datetime import datetime
 import asyncpg
 
 from longtake.contracts.codec import to_json
+from longtake.contracts.signals import Outgoing
 from longtake.errors import MigrationError
 from longtake.postgres.failures import repeated
 from longtake.postgres.statements import statement
-from longtake.store import EffectPointer, EndedLease, LostDoorbell, StoreIdentity
+from longtake.store import (
+    WINDOW_FACTOR,
+    WINDOW_MIN,
+    EffectPointer,
+    EndedLease,
+    LostDoorbell,
+    StalledWork,
+    StoreIdentity,
+)
 
 ALIVE_SECONDS = 15.0
 """How long an announcement holds; processes announce themselves three times as often."""
@@ -43,6 +52,8 @@ class PostgresSweepStore:
                 list(oldest),
                 list(oldest.values()),
                 all_lost,
+                WINDOW_MIN,
+                WINDOW_FACTOR,
             )
         )
         return [
@@ -55,6 +66,24 @@ class PostgresSweepStore:
             )
             for row in rows
         ]
+
+    async def room(self) -> dict[str, int]:
+        """How many pointers each pool may have published more."""
+        rows = await repeated(lambda: self._pool.fetch(statement("windows_read"), WINDOW_MIN, WINDOW_FACTOR))
+        return {row["pool"]: row["room"] for row in rows}
+
+    async def stalled_work(self, *, stall_seconds: float, limit: int) -> list[StalledWork]:
+        """Work that nobody can take, and such work that somebody can take after all."""
+        rows = await repeated(lambda: self._pool.fetch(statement("work_stalled"), stall_seconds, limit))
+        return [StalledWork(**row) for row in rows]
+
+    async def tell(self, tenant: str, fact: Outgoing) -> None:
+        """Write a fact for a run."""
+        await repeated(
+            lambda: self._pool.execute(
+                statement("signal_insert"), fact.id, tenant, fact.run_id, fact.kind, to_json(fact.payload)
+            )
+        )
 
     async def expire_leases(
         self, *, leases_max: int, authority_up_seconds: float, connected: bool
@@ -79,7 +108,12 @@ class PostgresSweepStore:
         return await repeated(lambda: self._pool.fetchval(statement("next_due"), grace_seconds))
 
     async def announce(
-        self, *, roles: Sequence[str], pools: Sequence[str], activities: Sequence[str]
+        self,
+        *,
+        roles: Sequence[str],
+        pools: Sequence[str],
+        activities: Sequence[str],
+        slots: Sequence[int] = (),
     ) -> None:
         """Say that this process lives."""
         await repeated(
@@ -93,6 +127,7 @@ class PostgresSweepStore:
                 socket.gethostname(),
                 os.getpid(),
                 ALIVE_SECONDS,
+                list(slots),
             )
         )
 

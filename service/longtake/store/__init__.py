@@ -26,10 +26,21 @@ from longtake.store.deciding import (
 from longtake.store.durable_signals import read_signal
 from longtake.store.errands import Errand, ErrandStore
 from longtake.store.planning import PlanCheckStore, PlannedRun, Planner, UncheckedRun
-from longtake.store.sweeping import EffectPointer, EndedLease, LostDoorbell, StoreIdentity, SweepStore
+from longtake.store.sweeping import (
+    WINDOW_FACTOR,
+    WINDOW_MIN,
+    EffectPointer,
+    EndedLease,
+    LostDoorbell,
+    StalledWork,
+    StoreIdentity,
+    SweepStore,
+)
 from longtake.store.working import EffectStore, LeaseKeeper
 
 __all__ = [
+    "WINDOW_FACTOR",
+    "WINDOW_MIN",
     "AdmissionStore",
     "AdmissionTransaction",
     "AuditStore",
@@ -59,6 +70,7 @@ __all__ = [
     "ProjectionRows",
     "RunCommit",
     "RunOrigin",
+    "StalledWork",
     "StoreIdentity",
     "StoredAnswer",
     "SweepStore",

@@ -7,6 +7,13 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from longtake.contracts.signals import Outgoing
+
+WINDOW_FACTOR = 4
+"""Unclaimed pointers that may stand published for each announced slot of a pool (P12)."""
+WINDOW_MIN = 64
+"""Those that may stand whatever is announced."""
+
 
 class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Which store this is; epochs are in every id and pointer (P2)."""
@@ -45,13 +52,38 @@ class EndedLease(msgspec.Struct, frozen=True, kw_only=True):
     traceparent: str | None = None
 
 
+class StalledWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that is due for long and that nobody can take, or such work that somebody can take after all (G42)."""
+
+    id: uuid.UUID
+    tenant: str
+    run_id: uuid.UUID
+    step: str
+    attempt: int
+    activity: str
+    leases: int
+    stalled: bool
+
+
 class SweepStore(Protocol):
     """What relay and sweeper need."""
 
     async def identity(self) -> StoreIdentity: ...
     async def due_pointers(
         self, *, limit: int, grace_seconds: float, oldest: Mapping[str, datetime | None], all_lost: bool
-    ) -> list[EffectPointer]: ...
+    ) -> list[EffectPointer]:
+        """Mark what is published now: by priority, then in turn by tenant, and no more than a pool's window (P12)."""
+        ...
+
+    async def room(self) -> dict[str, int]:
+        """By pool, how many pointers may be published more; WINDOW_MIN for a pool that is not in it."""
+        ...
+
+    async def stalled_work(self, *, stall_seconds: float, limit: int) -> list[StalledWork]: ...
+    async def tell(self, tenant: str, fact: Outgoing) -> None:
+        """Write a fact for a run; one of that id stands once."""
+        ...
+
     async def expire_leases(
         self, *, leases_max: int, authority_up_seconds: float, connected: bool
     ) -> list[EndedLease]: ...
@@ -64,8 +96,16 @@ class SweepStore(Protocol):
 
     async def next_due_seconds(self, *, grace_seconds: float) -> float | None: ...
     async def announce(
-        self, *, roles: Sequence[str], pools: Sequence[str], activities: Sequence[str]
-    ) -> None: ...
+        self,
+        *,
+        roles: Sequence[str],
+        pools: Sequence[str],
+        activities: Sequence[str],
+        slots: Sequence[int] = (),
+    ) -> None:
+        """`slots`: what it can work on at once, by its pools."""
+        ...
+
     async def retire(self) -> None: ...
     async def bury_others(self) -> list[str]: ...
     async def uncopied_commands(self, limit: int) -> list[tuple[str, str, str, str, bytes, str | None]]: ...

@@ -21,7 +21,6 @@ from longtake.workflow.draft import Draft
 from longtake.workflow.run_state import RunState
 from longtake.workflow.scheduling import advance
 
-
 LINE_MAX = 1000
 """Runs in line in one project; one more is refused."""
 

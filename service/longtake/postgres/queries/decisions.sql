@@ -95,6 +95,7 @@ update longtake.runs set poisoned = true, status = 'blocked', blockers = '{histo
 --  $93 n of runs whose scopes are freed   $94 n of runs whose hold is released   $95 store epoch
 --  $96 tenant   $97 actor   $98 client command id   $99 status   $100 receipt (of the command that is answered, or null)
 --  $101 outgoing n   $102 id   $103 run id   $104 kind   $105 payload   $106 quoted   $107 caps   $108 traceparents (by run, as $1)
+--  $109 held back (by effect, as $40: the relay publishes it)
 with wanted as (
     select * from unnest($1::uuid[], $2::integer[]) with ordinality as w (run_id, revision, n)
 ), locked as materialized (
@@ -159,12 +160,12 @@ with wanted as (
         traceparent, not_before, deadline, external_ref, incarnation, published_at)
     select u.id, o.tenants[u.n], ($1::uuid[])[u.n], u.step, u.attempt, u.kind, u.ordinal, u.activity, u.pool,
         u.priority, u.input, u.traceparent, coalesce(u.not_before, clock_timestamp()), u.deadline, u.external_ref,
-        $54, case when u.not_before is null then clock_timestamp() end
+        $54, case when u.not_before is null and not u.held_back then clock_timestamp() end
     from flags f, owners o,
         unnest($40::integer[], $41::uuid[], $42::text[], $43::integer[], $44::text[], $45::integer[], $46::text[],
                $47::text[], $48::smallint[], $49::json[], $50::text[], $51::timestamptz[], $52::timestamptz[],
-               $53::text[]) as u (n, id, step, attempt, kind, ordinal, activity, pool, priority, input, traceparent,
-               not_before, deadline, external_ref)
+               $53::text[], $109::boolean[]) as u (n, id, step, attempt, kind, ordinal, activity, pool, priority, input,
+               traceparent, not_before, deadline, external_ref, held_back)
     where u.n = any(f.good)
 ), ended_effects as (
     update longtake.effects e set state = 'closed', closed_at = clock_timestamp(), disposition = u.disposition

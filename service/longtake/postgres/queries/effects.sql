@@ -145,30 +145,93 @@ returning e.id, e.run_id, e.state, e.traceparent;
 -- name: pointers_due
 -- Effects whose pointer must be published now: due and never published, or published by a process that is dead, or
 -- published so long ago in a stream that has since moved on (P12, P16). Marked before they are published.
+-- What was never published goes by priority, then in turn by tenant, and no further than the window of its pool: a few
+-- times the slots that living workers announce, less what stands there unclaimed.
 -- $1 limit  $2 incarnation  $3 grace seconds  $4 pools whose stream shows nothing older  $5 their oldest message (null: none)
--- $6 whether the transport epoch changed: then every pointer is lost
-with due as materialized (
-    select e.id
-    from longtake.effects e
-    left join unnest($4::text[], $5::timestamptz[]) as s (pool, oldest) on s.pool = e.pool
-    where e.closed_at is null and e.state = 'queued' and e.not_before <= clock_timestamp()
-        and (e.published_at is null
-             or $6
+-- $6 whether the transport epoch changed: then every pointer is lost  $7 smallest window  $8 window by slot
+with windows as (
+    select p.pool, greatest($7, $8 * coalesce(sum(p.slots), 0)) as size
+    from longtake.incarnations i, unnest(i.pools, i.slots) as p (pool, slots)
+    where i.alive_until > clock_timestamp() and 'worker' = any(i.roles)
+    group by p.pool
+), waiting as materialized (
+    select e.id, e.tenant_id, e.pool, e.priority, e.published_at is null as fresh,
+        e.published_at is not null
+        and ($6
              or exists (select from longtake.incarnations i
                         where i.id = e.incarnation and i.alive_until < clock_timestamp())
              or (s.pool is not null
                  and e.published_at < clock_timestamp()
                      - make_interval(secs => $3 * power(2, least(e.generation - 1, 5)))
-                 and (s.oldest is null or s.oldest > e.published_at + make_interval(secs => $3))))
-    order by e.priority desc, e.id
+                 and (s.oldest is null or s.oldest > e.published_at + make_interval(secs => $3)))) as lost
+    from longtake.effects e
+    left join unnest($4::text[], $5::timestamptz[]) as s (pool, oldest) on s.pool = e.pool
+    where e.closed_at is null and e.state = 'queued' and e.not_before <= clock_timestamp()
+), standing as (
+    select pool, count(*) as unclaimed from waiting where not fresh group by pool
+), ranked as (
+    select w.id, w.pool, w.priority, w.fresh,
+        row_number() over (partition by w.pool, w.tenant_id order by w.priority desc, w.id) as turn
+    from waiting w where w.fresh or w.lost
+), placed as (
+    select r.id, r.pool, r.priority, r.fresh, r.turn,
+        row_number() over (partition by r.pool, r.fresh order by r.priority desc, r.turn, r.id) as place
+    from ranked r
+), chosen as materialized (
+    select p.id, p.priority, p.turn
+    from placed p left join windows w on w.pool = p.pool left join standing s on s.pool = p.pool
+    where not p.fresh or p.place <= coalesce(w.size, $7) - coalesce(s.unclaimed, 0)
+    order by p.priority desc, p.turn, p.id
     limit $1
+), due as materialized (
+    select e.id from chosen c join longtake.effects e on e.id = c.id
+    where e.closed_at is null and e.state = 'queued'
+    order by e.id
     for update of e skip locked
+), marked as (
+    update longtake.effects e set
+        generation = e.generation + case when e.published_at is null then 0 else 1 end,
+        published_at = clock_timestamp(), incarnation = $2
+    from due d where e.id = d.id
+    returning e.id, e.attempt, e.generation, e.pool, e.traceparent
 )
-update longtake.effects e set
-    generation = e.generation + case when e.published_at is null then 0 else 1 end,
-    published_at = clock_timestamp(), incarnation = $2
-from due d where e.id = d.id
-returning e.id, e.attempt, e.generation, e.pool, e.traceparent;
+select m.id, m.attempt, m.generation, m.pool, m.traceparent
+from marked m join chosen c on c.id = m.id order by c.priority desc, c.turn, c.id;
+
+-- name: windows_read
+-- How many pointers each pool may have published more (P12). $1 smallest window  $2 window by slot
+with windows as (
+    select p.pool, greatest($1, $2 * coalesce(sum(p.slots), 0)) as size
+    from longtake.incarnations i, unnest(i.pools, i.slots) as p (pool, slots)
+    where i.alive_until > clock_timestamp() and 'worker' = any(i.roles)
+    group by p.pool
+), standing as (
+    select pool, count(*) as unclaimed from longtake.effects
+    where closed_at is null and state = 'queued' and published_at is not null and not_before <= clock_timestamp()
+    group by pool
+)
+select coalesce(w.pool, s.pool) as pool, (coalesce(w.size, $1) - coalesce(s.unclaimed, 0))::integer as room
+from windows w full join standing s on s.pool = w.pool;
+
+-- name: work_stalled
+-- Work that is due for longer than the stall window while no living worker has its activity, and work that was told to
+-- be so and that somebody can take or has taken after all (G42). $1 stall seconds  $2 limit
+with able as (
+    select distinct a as activity from longtake.incarnations i, unnest(i.activities) as a
+    where i.alive_until > clock_timestamp() and 'worker' = any(i.roles)
+)
+(select e.id, e.tenant_id as tenant, e.run_id, e.step, e.attempt, e.activity, e.leases, true as stalled
+ from longtake.effects e join longtake.runs r on r.run_id = e.run_id
+ where e.closed_at is null and e.state = 'queued' and e.kind in ('execute', 'compensate')
+    and greatest(e.not_before, coalesce(e.heartbeat_at, e.not_before)) < clock_timestamp() - make_interval(secs => $1)
+    and e.activity not in (select activity from able) and not r.poisoned
+ limit $2)
+union all
+(select e.id, e.tenant_id, e.run_id, e.step, e.attempt, e.activity, e.leases, false
+ from longtake.runs r join longtake.effects e on e.run_id = r.run_id
+ where r.ended_at is null and 'no_worker' = any(r.blockers) and e.closed_at is null
+    and e.kind in ('execute', 'compensate') and (e.state <> 'queued' or e.activity in (select activity from able))
+ limit $2);
 
 -- name: doorbells_lost
 -- Whatever waits for the dispatcher longer than a grace: receipts, ended leases, deadlines, callbacks, timers, signals.
@@ -220,8 +283,9 @@ from (
 
 -- name: incarnation_announce
 -- A process says that it lives until then. $1 id  $2 owner  $3 roles  $4 pools  $5 activities  $6 host  $7 pid  $8 seconds
-insert into longtake.incarnations (id, owner, roles, pools, activities, host, pid, alive_until)
-values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8))
+-- $9 slots, by pool
+insert into longtake.incarnations (id, owner, roles, pools, activities, host, pid, alive_until, slots)
+values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8), $9)
 on conflict (id) do update set alive_until = excluded.alive_until;
 
 -- name: incarnation_end
