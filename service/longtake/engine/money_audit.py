@@ -13,6 +13,7 @@ import structlog
 from longtake.errors import AuthorityUnavailable
 from longtake.lifecycle import LoopService
 from longtake.store import MoneyAuditStore, MoneyViolation
+from longtake.telemetry.metrics import count
 
 EVERY_SECONDS = 60.0
 """How often it looks, and at least how far back; one that dies leaves the rest to the next."""
@@ -43,6 +44,7 @@ class MoneyAudit(LoopService):
         """Look once; returns what was found, which is in the log by then."""
         found = await self._store.recent_money_violations(BACK_SECONDS)
         for item in found:
+            count("longtake.money.violations", labels={"law": item.law})
             log.error(
                 "longtake.money_law_broken",
                 law=item.law,

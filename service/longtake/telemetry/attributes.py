@@ -82,6 +82,7 @@ COUNTERS: Final[dict[str, str]] = {
     "longtake.callbacks": "Provider callbacks received, by provider and outcome",
     "longtake.swept": "What the sweeper repaired, by reason",
     "longtake.dead_letters": "Messages set aside for a person, by reason",
+    "longtake.money.violations": "Broken laws of money that the audit found, by law",
     "longtake.transport.published": "Messages handed to JetStream, by stream and result",
     "longtake.transport.delivered": "Messages taken from JetStream, by consumer",
     "longtake.transport.settled": "Deliveries settled, by consumer and way",
