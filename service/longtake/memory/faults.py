@@ -74,6 +74,8 @@ class Defences(msgspec.Struct, frozen=True, kw_only=True):
     """A lease that ends after its call was opened is a question for the reducer, not a retry."""
     plan_checked: bool = True
     """Nothing is executed of a run whose plan was not compared with the deployed code."""
+    window_kept: bool = True
+    """No more pointers of a pool stand published than its workers can soon take."""
     inbox_unique: bool = True
     """Copies of a callback meet on one row."""
     ledger_unique: bool = True

@@ -221,7 +221,7 @@ def _write_new_effects(
     incarnation: uuid.UUID,
 ) -> None:
     for effect, external_ref in commit.effects:
-        due = effect.not_before is None
+        told = effect.not_before is None and effect.id not in commit.held_back
         row = EffectRow(
             id=effect.id,
             tenant=run.tenant,
@@ -240,14 +240,14 @@ def _write_new_effects(
             deadline=effect.deadline,
             external_ref=external_ref,
             incarnation=incarnation,
-            published_at=now if due else None,
+            published_at=now if told else None,
             tx_id=session.tx_id,
         )
         if session.defences.outbox_in_transaction:
             session.view.effects.put(effect.id, row)
         else:
             session.later.append(row)
-        if due:
+        if told:
             written.pointers.append(pointer_to(row))
 
 

@@ -4,7 +4,8 @@ Leaves to others: keeping the laws (the tables' rules and the reducer).
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
 
 import msgspec
 
@@ -60,18 +61,37 @@ class MemoryMoneyAuditStore:
         """Every broken law of money, of one run or of all runs and accounts."""
 
         def read(session: Session) -> list[MoneyViolation]:
-            tables = session.tables
-            ids = sorted(tables.runs) if run_id is None else [id_ for id_ in (run_id,) if id_ in tables.runs]
-            found = [
-                MoneyViolation(law=law, tenant=tables.runs[id_].tenant, message=message, run_id=id_)
-                for id_ in ids
-                for law, message in _Books(session, tables.runs[id_]).violations()
-            ]
-            if run_id is None:
-                found += _of_accounts(session)
-            return sorted(found, key=lambda v: (v.tenant, str(v.run_id or "~"), v.law, v.message))
+            runs = session.tables.runs
+            if run_id is not None:
+                return _sorted(_of_runs(session, [run_id] if run_id in runs else []))
+            found = [*_of_runs(session, runs), *_of_accounts(session), *_of_books(session)]
+            return _sorted(found)
 
         return await self._database.run("money_violations", read)
+
+    async def recent_money_violations(self, seconds: float) -> list[MoneyViolation]:
+        """Every broken law of money of runs whose money has moved in the last seconds, and of all accounts."""
+
+        def read(session: Session) -> list[MoneyViolation]:
+            since = session.now - timedelta(seconds=seconds)
+            entries = session.tables.ledger.values()
+            moved = dict.fromkeys(entry.run_id for entry in entries if entry.recorded_at >= since)
+            return _sorted([*_of_runs(session, moved), *_of_accounts(session)])
+
+        return await self._database.run("money_violations", read)
+
+
+def _sorted(found: list[MoneyViolation]) -> list[MoneyViolation]:
+    return sorted(found, key=lambda v: (v.tenant, str(v.run_id or "~"), v.law, v.message))
+
+
+def _of_runs(session: Session, run_ids: Iterable[uuid.UUID]) -> list[MoneyViolation]:
+    runs = session.tables.runs
+    return [
+        MoneyViolation(law=law, tenant=runs[run_id].tenant, message=message, run_id=run_id)
+        for run_id in run_ids
+        for law, message in _Books(session, runs[run_id]).violations()
+    ]
 
 
 class _Books:
@@ -210,6 +230,10 @@ def _of_accounts(session: Session) -> Iterator[MoneyViolation]:
         if says != holds.get(place, 0):
             message = f"account {place[1]} says {says} held, its runs hold {holds.get(place, 0)}"
             yield MoneyViolation(law="account_holds_are_the_runs", tenant=place[0], message=message)
+
+
+def _of_books(session: Session) -> Iterator[MoneyViolation]:
+    tables = session.tables
     payers = {(run.tenant, run.account) for run in tables.runs.values()}
     moved: dict[str, int] = {}
     for entry in tables.ledger.values():

@@ -4,20 +4,21 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from longtake.contracts.signals import Outgoing
 from longtake.memory.store_commit import pointer_to
+from longtake.memory.store_line import tell
+from longtake.memory.store_publishing import room_of_pools, stalled_work, to_publish
 from longtake.memory.store_session import MemoryDatabase, RowRefused, Session
 from longtake.memory.store_waiting import (
-    dead_incarnations,
     due_timers,
     due_times,
-    left_behind,
     lost_callbacks,
     lost_effects,
     lost_signals,
     open_effects,
 )
 from longtake.memory.tables import NEVER, DeadLetterRow, IncarnationRow
-from longtake.store import EffectPointer, EndedLease, LostDoorbell, StoreIdentity
+from longtake.store import EffectPointer, EndedLease, LostDoorbell, StalledWork, StoreIdentity
 
 ALIVE_SECONDS = 15.0
 """How long an announcement holds."""
@@ -51,34 +52,34 @@ class MemorySweepStore:
         """Mark and return pointers to publish now."""
 
         def write(session: Session) -> list[EffectPointer]:
-            now = session.now
-            dead = dead_incarnations(session, now)
-            due = [
-                effect
-                for effect in open_effects(session, "pointers_due")
-                if effect.state == "queued"
-                and effect.not_before <= now
-                and (
-                    effect.published_at is None
-                    or all_lost
-                    or effect.incarnation in dead
-                    or left_behind(effect, now, grace_seconds, oldest)
-                )
-            ]
-            due.sort(key=lambda effect: (-effect.priority, effect.id))
-            free = (effect for effect in due if session.take("effect", effect.id))
             marked: list[EffectPointer] = []
-            for effect, _ in zip(free, range(limit), strict=False):
+            for effect in to_publish(session, grace_seconds, oldest, all_lost=all_lost)[:limit]:
+                if not session.take("effect", effect.id):
+                    continue
                 mine = session.view.effects.own(effect.id)
                 assert mine is not None, "it is open"
                 if mine.published_at is not None and session.defences.generation_raised:
                     mine.generation += 1
-                mine.published_at = now
+                mine.published_at = session.now
                 mine.incarnation = self._incarnation
                 marked.append(pointer_to(mine))
             return marked
 
         return await self._database.run("pointers_due", write)
+
+    async def room(self) -> dict[str, int]:
+        """How many pointers each pool may have published more."""
+        return await self._database.run("windows_read", room_of_pools)
+
+    async def stalled_work(self, *, stall_seconds: float, limit: int) -> list[StalledWork]:
+        """Work that nobody can take, and such work that somebody can take after all."""
+        return await self._database.run(
+            "work_stalled", lambda session: stalled_work(session, stall_seconds, limit)
+        )
+
+    async def tell(self, tenant: str, fact: Outgoing) -> None:
+        """Write a fact for a run."""
+        await self._database.run("signal_insert", lambda session: tell(session, tenant, fact))
 
     async def expire_leases(
         self, *, leases_max: int, authority_up_seconds: float, connected: bool
@@ -143,7 +144,12 @@ class MemorySweepStore:
         return await self._database.run("next_due", read)
 
     async def announce(
-        self, *, roles: Sequence[str], pools: Sequence[str], activities: Sequence[str]
+        self,
+        *,
+        roles: Sequence[str],
+        pools: Sequence[str],
+        activities: Sequence[str],
+        slots: Sequence[int] = (),
     ) -> None:
         """Say that this process lives."""
 
@@ -162,6 +168,7 @@ class MemorySweepStore:
                     pools=tuple(pools),
                     activities=tuple(activities),
                     alive_until=until,
+                    slots=tuple(slots),
                 ),
             )
 

@@ -1,18 +1,15 @@
-"""What is due, and what nobody has looked at: the questions of relay and sweeper, as one look answers them.
+"""What nobody has looked at, and when something is due: the questions of the sweeper, as one look answers them.
 
-Leaves to others: marking and ending what was found (store_sweeps.py).
+Leaves to others: what is published (store_publishing.py), ending what was found (store_sweeps.py).
 """
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from longtake.memory.store_session import Session
 from longtake.memory.tables import EffectRow, StoredRun
 from longtake.store import LostDoorbell
-
-DOUBLINGS_MAX = 5
-"""The grace of a pointer doubles so often with its generations."""
 
 
 def open_effects(session: Session, statement: str) -> Iterator[EffectRow]:
@@ -24,26 +21,13 @@ def open_effects(session: Session, statement: str) -> Iterator[EffectRow]:
                 yield tables.effects[id_]
 
 
-def dead_incarnations(session: Session, now: datetime) -> set[uuid.UUID | None]:
-    """Processes that count as dead."""
-    return {id_ for id_, row in session.tables.incarnations.items() if row.alive_until < now}
+DOUBLINGS_MAX = 5
+"""The grace of a pointer doubles so often with its generations."""
 
 
 def backoff(effect: EffectRow, grace_seconds: float) -> timedelta:
     """How long a pointer of this generation is left alone."""
     return timedelta(seconds=grace_seconds * 2 ** min(effect.generation - 1, DOUBLINGS_MAX))
-
-
-def left_behind(
-    effect: EffectRow, now: datetime, grace_seconds: float, oldest: Mapping[str, datetime | None]
-) -> bool:
-    """Published long ago into a stream that has since moved on (P12)."""
-    if effect.pool not in oldest or effect.published_at is None:
-        return False
-    moved_to = oldest[effect.pool]
-    return effect.published_at < now - backoff(effect, grace_seconds) and (
-        moved_to is None or moved_to > effect.published_at + timedelta(seconds=grace_seconds)
-    )
 
 
 def looked_at(session: Session, statement: str, run_id: uuid.UUID) -> StoredRun | None:

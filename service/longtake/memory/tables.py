@@ -303,6 +303,8 @@ class IncarnationRow(msgspec.Struct, kw_only=True):
     pools: tuple[str, ...]
     activities: tuple[str, ...]
     alive_until: datetime
+    slots: tuple[int, ...] = ()
+    """What it can work on at once, by its pools."""
 
 
 class DeadLetterRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from contract.store import (
     line_clauses,
     money_clauses,
     sweep_clauses,
+    window_clauses,
 )
 from contract.store.clauses import CLAUSES
 
@@ -19,6 +20,7 @@ MODULES = (
     line_clauses,
     money_clauses,
     sweep_clauses,
+    window_clauses,
 )
 
 __all__ = ["CLAUSES", "MODULES"]

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from contract.store.bench import Bench
-from contract.store.clauses import clause, patched
+from contract.store.clauses import clause, instead, patched
 from contract.store.rows import begin, commit_of, entry_of, event_of, run_id_of
+from longtake.memory import MemoryMoneyAuditStore
 
 PAY_AS_YOU_GO = b'{"billing":"pay_as_you_go","steps":[{"key":"s","price":3},{"key":"free","price":0}]}'
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -122,3 +123,23 @@ async def credits_that_are_promised_to_nobody_are_found(bench: Bench) -> None:
     await bench.promise_to_nobody(2)
     assert await _laws(bench) == [("account_holds_are_the_runs", None)]
     assert await _laws(bench, run_id_of(1)) == [], "it is no law of a run"
+
+
+class _LooksAtAll(MemoryMoneyAuditStore):
+    async def recent_money_violations(self, seconds: float) -> Any:
+        return await self.money_violations(None)
+
+
+@clause(instead(money=_LooksAtAll))
+async def only_runs_whose_money_moved_of_late_are_looked_at_when_that_is_asked(bench: Bench) -> None:
+    await bench.fund(20)
+    moved, still = await begin(bench, 1, cap=3), await begin(bench, 2, cap=3)
+    paid = {"charged": 3, "cap": 3}
+    await bench.decisions.commit([commit_of(1, ledger=[(entry_of(1), 2)], row=paid), commit_of(2, row=paid)])
+    await bench.promise_to_nobody(1)
+    accounts = ("account_holds_are_the_runs", None)
+    recent = await bench.money_laws.recent_money_violations(3600)
+    assert [(v.law, v.run_id) for v in recent] == [("events_are_the_ledger", moved), accounts]
+    later = await bench.money_laws.recent_money_violations(-60)
+    assert [(v.law, v.run_id) for v in later] == [accounts]
+    assert ("net_is_the_ledgers", still) in await _laws(bench)

@@ -40,6 +40,7 @@ def receipt_of(id: str = "c1", run_id: uuid.UUID | None = None, **members: Any) 
 def new_run(
     number: int = 1,
     *,
+    project: str = "film",
     cap: int = 0,
     scopes: Sequence[str] = (),
     account: str = "main",
@@ -47,7 +48,7 @@ def new_run(
     plan: bytes = b"{}",
 ) -> NewRun:
     return NewRun(
-        run_id=run_id_of(number), project="film", workflow="w", workflow_version=1, account=account,
+        run_id=run_id_of(number), project=project, workflow="w", workflow_version=1, account=account,
         fingerprint=f"print-{number}", plan=plan, input=b"{}", policy=b"{}", quoted=cap, cap=cap,
         scopes=tuple(scopes), application=APPLICATION, held=held,
     )  # fmt: skip

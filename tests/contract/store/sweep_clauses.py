@@ -150,7 +150,7 @@ async def a_pointer_that_is_published_again_has_another_generation(bench: Bench)
     assert [p.generation for p in await _due(bench, all_lost=True)] == [3]
 
 
-@clause(patched("store_sweeps.dead_incarnations", lambda session, now: set()))
+@clause(patched("store_publishing.dead_incarnations", lambda session, now: set()))
 async def pointers_of_a_dead_process_are_published_again_at_once(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
@@ -162,7 +162,7 @@ async def pointers_of_a_dead_process_are_published_again_at_once(bench: Bench) -
     assert await _due(bench, by=bench.other_sweeper) == []
 
 
-@clause(patched("store_sweeps.dead_incarnations", lambda session, now: set()))
+@clause(patched("store_publishing.dead_incarnations", lambda session, now: set()))
 async def a_process_that_falls_silent_counts_as_dead(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
@@ -175,7 +175,7 @@ async def a_process_that_falls_silent_counts_as_dead(bench: Bench) -> None:
     assert [p.id for p in await _due(bench, by=bench.other_sweeper)] == [effect.id]
 
 
-@clause(patched("store_waiting.backoff", lambda effect, grace_seconds: timedelta(seconds=grace_seconds)))
+@clause(patched("store_publishing.backoff", lambda effect, grace_seconds: timedelta(seconds=grace_seconds)))
 async def the_grace_doubles_with_each_generation(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
@@ -194,7 +194,7 @@ def _impatient(effect: Any, now: datetime, grace_seconds: float, oldest: Any) ->
     return effect.published_at < now - timedelta(seconds=grace_seconds)
 
 
-@clause(patched("store_sweeps.left_behind", _impatient))
+@clause(patched("store_publishing.left_behind", _impatient))
 async def a_pointer_that_may_still_stand_in_its_stream_is_not_lost(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
