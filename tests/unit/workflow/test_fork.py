@@ -11,7 +11,7 @@ from longtake.contracts.events import PlanExpanded, StepsReused
 from longtake.contracts.outcomes import Cancelled, Succeeded
 from longtake.contracts.problems import Problem
 from longtake.contracts.run_events import Billing
-from longtake.contracts.signals import ProvideInput
+from longtake.contracts.signals import ChildEnded, ProvideInput, SendEvent
 from longtake.workflow.decision import Decision
 from longtake.workflow.forking import Fork, plan_fork, price_refusal
 from longtake.workflow.plan import Plan, Step, StepFacts, at_least, group, ref
@@ -376,3 +376,55 @@ def test_what_cannot_be_forked_is_refused_by_place(
 
     assert isinstance(found, Problem)
     assert pointer == found.errors[0].pointer
+
+
+# --- gates -----------------------------------------------------------------------------------------------------------
+
+
+def gated() -> Plan:
+    return (
+        Plan(billing="pay_as_you_go")
+        .step("a", activity="a@1", price=1)
+        .input("ask", answer={"type": "object"}, depends_on=["a"])
+        .wait("hear", event="go", depends_on=["ask"])
+        .run("child", workflow="w@1", depends_on=["hear"])
+        .step("d", activity="d@1", price=4, input={"said": ref("ask", "/result/word")}, depends_on=["child"])
+    )
+
+
+def through_the_gates(script: Script) -> Script:
+    seen = script.state.revision
+    script.tell(
+        ProvideInput(command_id="i", actor="a", expected_revision=seen, step="ask", answer={"word": "yes"})
+    )
+    script.tell(SendEvent(command_id="e", actor="a", expected_revision=script.state.revision, name="go"))
+    gate = script.state.gates[script.state.plan.position["child"]]
+    assert gate.child is not None
+    script.tell(
+        ChildEnded(signal_id=uuid.UUID(int=7), step="child", attempt=1, child=gate.child, outcome="completed")
+    )
+    return play(script)
+
+
+def test_answers_events_and_child_runs_are_taken_over_like_work() -> None:
+    script = Script(gated())
+    script.accept()
+    source = through_the_gates(play(script))
+    assert "completed" == source.state.ended
+    fork = forked(source, "d")
+    forking = run_fork(source, fork)
+
+    assert (("d",), 4) == (fork.anew, fork.extra)
+    assert b'"yes"' in next(iter(forking.rows.values())).input
+    assert "completed" == play(forking).state.ended
+
+
+def test_a_fork_from_a_gate_asks_again() -> None:
+    script = Script(gated())
+    script.accept()
+    source = through_the_gates(play(script))
+    forking = run_fork(source, forked(source, "ask"))
+
+    assert ["input_required"] == [blocker.type for blocker in forking.summary.blockers]
+    assert "completed" == through_the_gates(forking).state.ended
+    assert 4 == forking.state.charged
