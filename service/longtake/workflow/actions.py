@@ -34,7 +34,9 @@ TARGETS: dict[Action, str] = {
 
 def available_actions(state: RunState) -> tuple[Action, ...]:
     """What the run accepts now."""
-    return tuple(action for action in ACTIONS if why_unavailable(state, action) is None)
+    return tuple(
+        action for action in ACTIONS if why_unavailable(state, action) is None or _by_step(state, action)
+    )
 
 
 def why_unavailable(state: RunState, action: Action, target: str | None = None) -> str | None:
@@ -53,7 +55,11 @@ def why_unavailable(state: RunState, action: Action, target: str | None = None) 
         case "cancel_generation":
             return None
         case "steer_generation":
-            return None if state.parent is None else f"the run is the work of a step of run {state.parent.run_id}"
+            return (
+                None
+                if state.parent is None
+                else f"the run is the work of a step of run {state.parent.run_id}"
+            )
         case "pause_generation":
             return _why_no_pause(state)
         case "resume_generation":
@@ -64,6 +70,13 @@ def why_unavailable(state: RunState, action: Action, target: str | None = None) 
             return _why_no_input(state, target)
         case "send_generation_event":
             return _why_no_event(state, target)
+
+
+def _by_step(state: RunState, action: Action) -> bool:
+    """Whether the action is there for some step, though not for all that is blocked."""
+    if action != "retry_generation":
+        return False
+    return any(why_unavailable(state, action, state.plan.steps[index].key) is None for index in state.spared)
 
 
 def retriable_steps(state: RunState) -> list[str]:
@@ -155,8 +168,11 @@ def is_revivable(state: RunState, key: str) -> bool:
 
 def _why_no_input(state: RunState, step: str | None) -> str | None:
     if step is None:
-        wanted = any(blocker.type in NEEDS_INPUT for blocker in state.blockers.values())
-        return None if wanted or any(gate.kind == "input" for gate in state.gates.values()) else "nothing needs input"
+        # An input gate says so, or says that it is overdue.
+        asking = (
+            key for key, blocker in state.blockers.items() if blocker.type in (*NEEDS_INPUT, "wait_overdue")
+        )
+        return None if any(_why_no_input(state, key) is None for key in asking) else "nothing needs input"
     position = state.plan.position.get(step)
     if position is None:
         return f"the run has no step {step!r}"

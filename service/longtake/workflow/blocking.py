@@ -49,6 +49,7 @@ def _retry_target_changed(state: RunState, key: str) -> None:
     decisions = _decisions(state)
     if key.startswith(RUN_BLOCKER):
         # Under a blocker of the run no step could be retried, so what stands now stands anew.
+        state.since["retry_generation", RUN_BLOCKER] = state.revision
         for other in decisions:
             if not other.startswith(RUN_BLOCKER):
                 state.since["retry_generation", other] = state.revision

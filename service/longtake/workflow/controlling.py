@@ -47,7 +47,9 @@ def on_cancel(draft: Draft, signal: CancelRun) -> Decision:
 def on_retry(draft: Draft, signal: RetryRun) -> Decision:
     """Go on with what is blocked: look again where the truth is open, else the next attempt."""
     state = draft.state
-    problem = refusal(state, "retry_generation", expected_revision=signal.expected_revision, target=signal.step)
+    problem = refusal(
+        state, "retry_generation", expected_revision=signal.expected_revision, target=signal.step
+    )
     if problem is not None:
         return draft.refused(problem)
     steps = tuple(retriable_steps(state) if signal.step is None else [signal.step])

@@ -5,9 +5,19 @@ Leaves to others: which event makes which of these moves (evolve_*.py), what a j
 
 from datetime import datetime
 
+import msgspec
+
 from longtake.workflow.blocking import unblock
 from longtake.workflow.joins import losers_of, verdict, wants_to_run
-from longtake.workflow.moves import close_effect, close_gate, derive_effect_id, make_ready, mark, open_effect
+from longtake.workflow.moves import (
+    arm,
+    close_effect,
+    close_gate,
+    derive_effect_id,
+    make_ready,
+    mark,
+    open_effect,
+)
 from longtake.workflow.run_state import Ended, Ending, GroupState, RunState, StepState, StepStatus
 from longtake.workflow.step import Step
 
@@ -25,10 +35,14 @@ def end_step(state: RunState, index: int, status: StepStatus, *, keep_effect: bo
     mark(state, index)
     state.judged.pop(index, None)
     state.losers.pop(index, None)
+    if status in ("failed", "timed_out") and state.ending is None and state.plan.steps[index].optional:
+        state.spared.append(index)
     state.settled += 1
     state.completed += status == "succeeded" or state.ending is None
     while state.cursor < len(state.steps) and state.steps[state.cursor].ended:
         state.cursor += 1
+    if state.plan.steps[index].optional and status in ("failed", "timed_out"):
+        return  # a person may have it tried again, and then it needs its input
     for source in state.plan.sources[index]:
         read = state.steps[source]
         read.readers -= 1
@@ -82,6 +96,7 @@ def _count(counters: StepState | GroupState, status: StepStatus) -> None:
 def revive(state: RunState, index: int) -> None:
     """A failed step that nobody has built on is tried again: take back what was counted of its end."""
     step, plan = state.steps[index], state.plan.steps[index]
+    state.spared.remove(index)
     state.settled -= 1
     state.completed -= 1
     state.cursor = min(state.cursor, index)
@@ -89,8 +104,11 @@ def revive(state: RunState, index: int) -> None:
         state.steps[other].failures -= 1
     if plan.group is not None:
         state.groups[plan.group].failures -= 1
-    for source in state.plan.sources[index]:
-        state.steps[source].readers += 1
+    if plan.fills is not None:
+        group = state.groups[plan.fills]
+        group.failures -= 1
+        group.total -= 1
+        group.open += 1
     if state.billing == "pay_as_you_go":
         step.charged = 0  # its settlement cycle is over, whatever was given back (P9)
     step.status = "pending"
@@ -145,6 +163,7 @@ def begin_ending(state: RunState, ending: Ending, at: datetime) -> None:
     state.losers.clear()
     state.losers_until = None
     state.buffered.clear()
+    state.spared.clear()
     for key, blocker in state.blockers.items():
         if blocker.type == "provider_outcome_unknown":
             learn_late(state, state.plan.position[key], "unknown", at)
@@ -154,6 +173,10 @@ def begin_ending(state: RunState, ending: Ending, at: datetime) -> None:
         # A child that is cancelled with its parent is waited for.
         if gate.kind != "run" or state.plan.steps[index].on_parent_close == "abandon":
             close_gate(state, index)
+        elif gate.until is not None:
+            # No longer than the run may settle, whatever its own time was.
+            arm(state, index, None)
+            state.gates[index] = msgspec.structs.replace(gate, until=None)
     for effect in list(state.open.values()):
         step = state.steps[effect.step]
         if effect.kind == "poll":
@@ -204,6 +227,7 @@ def end_run(state: RunState, ended: Ended, at: datetime) -> None:
         close_gate(state, index)
     state.undoing = None
     state.undo.clear()
+    state.spared.clear()
     state.judged.clear()
     state.losers.clear()
     state.buffered.clear()

@@ -142,6 +142,8 @@ def _retry_requested(state: RunState, event: events.RetryRequested, at: datetime
         else:
             if step.ended:
                 revive(state, index)
+                if plan.kind in ("wait", "expand"):
+                    state.since["send_generation_event"] = state.revision
             step.base = step.attempt + plan.retry.max_attempts
             step.grace = 0
             step.retry_at = None

@@ -234,6 +234,8 @@ class RunState(msgspec.Struct, kw_only=True):
     """Of a child run: what its parent will get, `{"result": ..., "artifacts": {...}}`."""
     delivered_by: int = -1
     """Position of the step that made it."""
+    spared: list[int] = []
+    """Positions of optional steps that failed: one may be tried again while nobody has built on that."""
     undo: list[int] = []
     """Positions of steps that have a compensation, in the order of their completion; the last is undone first (H90)."""
     undoing: int | None = None
