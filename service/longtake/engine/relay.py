@@ -5,6 +5,7 @@ publishes the row at once. At most a fixed window of pointers is published a pas
 """
 
 import asyncio
+from math import inf
 
 import structlog
 
@@ -18,6 +19,10 @@ from longtake.ports import Doorbell, OldestMessage, OutgoingMessage, Publisher
 from longtake.store import SweepStore
 
 WINDOW = 512
+ROOM_SECONDS = 0.02
+"""Until the relay looks again whether there is room in a window, after it has published something."""
+QUIET_PASSES_MAX = 5
+"""Passes without anything to publish, each twice as late as the one before, until it waits for what is due."""
 COMMANDS_PER_PASS_MAX = 256
 COMMAND_STREAM = "LT_COMMAND"
 COPIED_HEADER = "Longtake-Copied"
@@ -49,17 +54,24 @@ class Relay(LoopService):
         self._pools = pools
         self._pace = pace
         self._epoch: int | None = None
+        self._published = 0
+        self._quiet_passes = QUIET_PASSES_MAX
 
     async def _work(self, stopping: asyncio.Event) -> None:
         while not stopping.is_set():
             try:
                 busy = await self.pass_once()
-                seconds = 0.0 if busy else await self._pace.seconds(self._store)
+                seconds = 0.0 if busy else min(await self._pace.seconds(self._store), self._soon())
             except (AuthorityUnavailable, TransportUnavailable) as error:
                 log.warning("longtake.relay_delayed", reason=str(error))
                 seconds = self._pace.away_seconds
             if seconds > 0:
                 await self._pace.sleep(self._doorbell, DOORBELL_RELAY, seconds, stopping)
+
+    def _soon(self) -> float:
+        """Where something was published, workers may have made room for more since: look again soon, then less soon."""
+        self._quiet_passes = 0 if self._published else min(self._quiet_passes + 1, QUIET_PASSES_MAX)
+        return inf if self._quiet_passes == QUIET_PASSES_MAX else ROOM_SECONDS * 2.0**self._quiet_passes
 
     async def pass_once(self) -> bool:
         """Publish one window; True when there may be more at once."""
@@ -70,6 +82,7 @@ class Relay(LoopService):
             limit=WINDOW, grace_seconds=self._pace.grace_seconds, oldest=oldest, all_lost=all_lost
         )
         self._epoch = identity.transport_epoch
+        self._published = len(pointers)
         await self._hints.effects(pointers)
         copied = await self._copy_commands()
         return len(pointers) == WINDOW or copied == COMMANDS_PER_PASS_MAX
