@@ -48,6 +48,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
         ("settings", "contracts"),
         ("ports", "telemetry"),
         ("lifecycle", "telemetry"),
+        ("testing", "worker"),  # the simulated worker runs the real executor over the fakes
         ("cli", "bootstrap"),
         ("bootstrap", "cli"),
         ("__main__", "cli"),

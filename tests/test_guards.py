@@ -126,8 +126,8 @@ def test_a_map_of_jobs_is_found(source: str) -> None:
 # --- one way to do each thing -----------------------------------------------------------------------------------------------
 
 ONLY = {
-    "accept": {"engine/admission.py", "workflow/script.py"},
-    "decide": {"engine/deciding.py", "engine/admission.py", "workflow/script.py"},
+    "accept": {"engine/starting.py", "workflow/script.py"},
+    "decide": {"engine/deciding.py", "engine/admission.py", "engine/starter.py", "workflow/script.py"},
     "_invoke": {"worker/executor.py"},
     "LedgerEntry": {"workflow/money.py"},
     "RunCompleted": {"workflow/scheduling.py"},
