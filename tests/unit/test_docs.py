@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 MAKE = re.compile(r"\bmake ([a-z][a-z-]+)\b")
-LONGTAKE = re.compile(r"(?:^|[`\s/])longtake (?!import)((?:[a-z]+)(?: [a-z]+)?)")
+LONGTAKE = re.compile(r"(?:^|[`\s/])longtake (?!import)([a-z]+(?: [a-z]+(?:-[a-z]+)*)?)")
 CODE = re.compile(r"`([^`\n]+)`|^```[a-z]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

@@ -38,7 +38,7 @@ class ReceiptAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class CommandAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A command as it stands now; the status of a generation is that of its run."""
+    """A command as it stands now; the status of one that started a run is that of the run."""
 
     command_id: str
     kind: CommandKind

@@ -15,6 +15,7 @@ from longtake.api.auth import needs_role
 from longtake.api.context import Api, ApiContext, Caller, Row
 from longtake.api.problems import answer, not_found
 from longtake.contracts.codec import to_json
+from longtake.contracts.command_table import START_KINDS
 from longtake.contracts.commands import COMMAND_BYTES_MAX, Command, Receipt
 from longtake.contracts.ids import is_name
 from longtake.contracts.problems import ProblemError, problem
@@ -141,8 +142,9 @@ def _stands(row: Row) -> CommandAnswer:
     """The row, its status derived from the run where there is one."""
     receipt = None if row["receipt"] is None else _receipts.decode(row["receipt"])
     status = row["status"]
-    if row["kind"] == "generation" and row["run_status"] is not None:
-        status = row["run_status"] if row["run_status"] in TERMINAL else "running"
+    if row["kind"] in START_KINDS and row["run_status"] is not None and status != "rejected":
+        begun = status != "scheduled" or row["run_status"] != "accepted"
+        status = row["run_status"] if row["run_status"] in TERMINAL else "running" if begun else "scheduled"
     return CommandAnswer(
         command_id=row["client_command_id"],
         kind=row["kind"],

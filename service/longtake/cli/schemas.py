@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from longtake import resources
 from longtake.api.openapi import openapi_document
 from longtake.cli.output import Json, print_json, print_line
+from longtake.contracts.command_table import TABLE, CommandRow
 from longtake.contracts.commands import Command
 from longtake.contracts.events import EVENT_TYPES
 from longtake.contracts.problems import Problem
@@ -63,7 +64,7 @@ def check(*, out: Out = None, json: Json = False) -> int:
 def schema_files() -> dict[str, str]:
     """File name to text, for every schema there is."""
     documents = {
-        "command.json": _schema("command", Command),
+        "command.json": _command_schema(),
         "event.json": _event_schema(),
         "summary.json": _schema("summary", Summary),
         "problem.json": _schema("problem", Problem),
@@ -77,6 +78,40 @@ def schema_files() -> dict[str, str]:
 
 def _schema(name: str, type_: Any) -> dict[str, Any]:
     return {"$schema": DRAFT, "$id": f"{BASE}{name}.json", **msgspec.json.schema(type_)}
+
+
+def _command_schema() -> dict[str, Any]:
+    """A command as producers send it: the envelope, and by kind its payload, its targets and whether it has a revision."""
+    kinds = list(TABLE.values())
+    shapes = [Command, *dict.fromkeys(row.body for row in kinds)]
+    refs, definitions = msgspec.json.schema_components(shapes, ref_template="#/$defs/{name}")
+    payload = dict(zip(shapes[1:], refs[1:], strict=True))
+    return {
+        "$schema": DRAFT,
+        "$id": f"{BASE}command.json",
+        "$ref": refs[0]["$ref"],
+        "oneOf": [
+            {
+                "title": row.kind,
+                "description": f"Allowed: {row.allowed}.",
+                "required": [*(["targets"] if row.needs_run else []), *_needed(row)],
+                "properties": {
+                    "kind": {"const": row.kind},
+                    "payload": payload[row.body],
+                    "targets": {"minItems": 1, "maxItems": 1} if row.needs_run else {"maxItems": 0},
+                    **({} if row.needs_revision else {"expected_revision": {"type": "null"}}),
+                },
+            }
+            for row in kinds
+        ],
+        "$defs": definitions,
+    }
+
+
+def _needed(row: CommandRow) -> list[str]:
+    """`payload` where a payload has members that must be there; the revision may also come as If-Match."""
+    is_needed = any(field.required for field in msgspec.structs.fields(row.body))
+    return ["payload"] if is_needed else []
 
 
 def _event_schema() -> dict[str, Any]:
