@@ -4,6 +4,7 @@ A clause that no fake can break would prove nothing, so each names its own; the 
 what a broker does not promise: what is kind to us in memory would hide a defect that the real one shows.
 """
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -76,3 +77,11 @@ def test_every_habit_has_a_clause_that_would_miss_it() -> None:
     assert all(module.__doc__ for module in MODULES)
     assert len(set(_names(CLAUSES))) == len(CLAUSES) >= CLAUSES_MIN
     assert {clause.wrong for clause in CLAUSES} == set(Habits.__struct_fields__)
+
+
+def test_the_page_of_habits_names_every_clause_and_no_other() -> None:
+    page = Path(__file__).parents[3] / "docs" / "habits.md"
+    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line.count("|") == 5]
+    named = re.findall(r"`([a-z0-9_]+)`", " ".join(row.split("|")[4] for row in rows))
+
+    assert sorted(named) == sorted(_names(CLAUSES))
