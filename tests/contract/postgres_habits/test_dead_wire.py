@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from contract.postgres_habits.wire import Wire
 from kit.servers import Database
+from longtake.postgres.pool import Connection
 
 BOUND = 0.3
 PATIENCE = 1.0
@@ -67,6 +68,26 @@ async def test_releasing_is_bounded_only_by_its_own_timeout(
         async with pool.acquire() as again:
             assert await again.fetchval("select 1") == 1
     pool.terminate()
+
+
+async def test_a_pool_of_ours_gives_a_dead_connection_up_within_its_bounds(
+    bare_database: Database, wire: Wire
+) -> None:
+    """No reset is sent at release, and the cancelling is bounded by the time to connect; the tests above are the control."""
+    pool = await asyncpg.create_pool(
+        **address(bare_database, wire),
+        min_size=1,
+        max_size=1,
+        command_timeout=BOUND,
+        timeout=BOUND,
+        connection_class=Connection,
+    )
+    wire.silence()
+    assert await seconds_until_given_up(pool.fetchval("select 1")) < PATIENCE * 0.9
+    wire.heal()
+    async with asyncio.timeout(10):
+        assert await pool.fetchval("select 1") == 1
+        await pool.close()
 
 
 async def test_a_query_that_timed_out_leaves_its_connection_open_and_useless(
