@@ -203,7 +203,9 @@ class Draft:
                 ending = self.state.ending
                 deadline = self.state.losers_until if ending is None else ending.settle_until
             case "compensate":
-                content = canonical({"step": plan.key, "attempt": step.attempt, **self.state.made[effect.step]})
+                content = canonical(
+                    {"step": plan.key, "attempt": step.attempt, **self.state.made[effect.step]}
+                )
                 activity, pool = str(plan.compensate), plan.compensate_pool
                 deadline = due_at + timedelta(seconds=plan.timeout_seconds or LOOK_UP_SECONDS_MAX)
         if effect.kind in ("execute", "poll") and step.deadline_at is not None:
@@ -237,7 +239,8 @@ class Draft:
             timers.append(TimerIntent(key="start_at", due_at=start_at))
         if state.losers_until is not None and state.losers_until != self._losers_until:
             timers.append(TimerIntent(key="losers", due_at=state.losers_until))
-        if state.blocked_until is not None and (resumes or state.blocked_until != self._blocked_until):
+        waits = state.blocked_until is not None and state.paused_at is None
+        if state.blocked_until is not None and waits and (resumes or state.blocked_until != self._blocked_until):
             timers.append(TimerIntent(key="blocked_deadline", due_at=state.blocked_until))
         if begins_ending and not ends and state.ending is not None:
             timers.append(TimerIntent(key="settlement", due_at=state.ending.settle_until))
@@ -248,7 +251,8 @@ class Draft:
         cancelled = [key for key, due_at in self._timers_changed.items() if due_at is None]
         # A paused run has no such time; it is armed anew, and later, when the run goes on.
         pauses = state.paused_at is not None and not self._paused
-        if (ends or pauses) and state.deadline_at is not None:
+        begins_ending = state.ending is not None and not self._ending
+        if (ends or pauses or begins_ending) and state.deadline_at is not None:
             cancelled.append("run_deadline")
         if self._start_at is not None and state.queued is None:
             cancelled.append("start_at")

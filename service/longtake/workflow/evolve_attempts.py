@@ -54,9 +54,7 @@ def step_document(
     }
 
 
-def keep_result(
-    state: RunState, index: int, result: dict[str, Any], artifacts: Iterable[Artifact]
-) -> None:
+def keep_result(state: RunState, index: int, result: dict[str, Any], artifacts: Iterable[Artifact]) -> None:
     """Keep the parts of a result that others refer to; a condition may ask for what is not there."""
     step = state.steps[index]
     if not step.readers:
@@ -107,7 +105,7 @@ def _attempt_submitted(state: RunState, event: events.AttemptSubmitted, at: date
     step.status = "waiting_external"
     step.external_ref = event.external_ref
     step.external_until = event.external_until
-    step.callback = False
+    step.callback = step.recalled = False
     step.looks = 0
     step.polls += 1
     open_effect(state, index, event.poll_effect_id, "poll", step.polls, event.poll_at)
@@ -172,6 +170,7 @@ def _attempt_unknown(state: RunState, event: events.AttemptUnknown, at: datetime
     if step.status == "waiting_external":
         step.overdue += 1
     unblock(state, event.step)
+    step.recalled = False
     look_up(state, index, event.reconcile_effect_id, event.look_at or at)
 
 
@@ -262,7 +261,10 @@ def _step_stalled(state: RunState, event: events.StepStalled, at: datetime) -> N
         return
     details = {"waits_for": event.waits_for}
     block(
-        state, event.step, Blocker(type="no_worker", step=event.step, attempt=event.attempt, details=details), at
+        state,
+        event.step,
+        Blocker(type="no_worker", step=event.step, attempt=event.attempt, details=details),
+        at,
     )
 
 

@@ -44,13 +44,8 @@ def _run_resumed(state: RunState, event: events.RunResumed, at: datetime) -> Non
 
 
 def _times(state: RunState) -> list[tuple[int, datetime]]:
-    """Every step that has a timer, with when it goes off: at the end of its gate's time, or its own deadline."""
-    times = {index: gate.until for index, gate in state.gates.items() if gate.until is not None}
-    for index in range(state.cursor, len(state.steps)):
-        deadline_at = state.steps[index].deadline_at
-        if deadline_at is not None and not state.steps[index].ended:
-            times[index] = min(deadline_at, times.get(index, deadline_at))
-    return sorted(times.items())
+    """Every gate that has a time, with when it is over. Deadlines of steps have no timer: they bound effects."""
+    return sorted((index, gate.until) for index, gate in state.gates.items() if gate.until is not None)
 
 
 HANDLERS: dict[type[Event], Callable[[RunState, Any, datetime], None]] = {

@@ -132,7 +132,7 @@ def _apply(draft: Draft, signal: OutcomeReported, step: StepState) -> None:
             lose_poll(draft, key, step, f"the poll got no answer: {outcome.evidence}", work)
         case Unknown() | NotFound() | Impossible():
             look(draft, key, outcome.evidence, work)
-        case Cancelled() if step.recalled:
+        case Cancelled() if step.recalled and signal.kind == "execute":
             take_back(draft, key)
         case Cancelled():
             fail(draft, key, _stopped(outcome), work)
@@ -165,7 +165,9 @@ def lose_poll(draft: Draft, key: str, step: StepState, evidence: str, work: Work
 def _on_late_outcome(draft: Draft, signal: OutcomeReported, step: StepState, *, is_open: bool) -> Decision:
     """The run is ending: a receipt tells how an attempt ended, and no more (P10)."""
     ends_for_sure = isinstance(signal.outcome, (Succeeded, Failed)) and signal.kind in ("execute", "poll")
-    if not is_open and (step.effect is None or not ends_for_sure):
+    # Once the step is being undone its end is known, whatever else is told of it.
+    waits = step.effect is not None and draft.state.open[step.effect].kind != "compensate"
+    if not is_open and not (waits and ends_for_sure):
         return _ignore(draft, signal, "attempt_closed")
     draft.close(signal.effect_id, "applied", expect_receipt=True)
     learn_late(

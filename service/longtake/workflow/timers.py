@@ -40,7 +40,10 @@ def on_timer(draft: Draft, signal: TimerFired) -> Decision:
             due_at = None if state.queued is None else state.queued.start_at
         case _:
             due_at = None
-    if due_at is None or draft.now < due_at or (state.paused_at is not None and state.ending is None):
+    if due_at is None or draft.now < due_at:
+        return draft.ignored("timer_not_due")
+    if state.paused_at is not None and state.ending is None and signal.key != "losers":
+        # Armed anew when the run goes on. What a join gave up is settled all the same: it is under way (P19).
         return draft.ignored("timer_not_due")
     match signal.key:
         case "settlement":
@@ -87,7 +90,9 @@ def _on_gate(draft: Draft, key: str) -> Decision:
     elif plan.on_timeout == "block":
         overdue(draft, position)
     else:
-        message = f"nobody gave what the step waits for in {plan.timeout_seconds} s: {waits_for(state, position)}"
+        message = (
+            f"nobody gave what the step waits for in {plan.timeout_seconds} s: {waits_for(state, position)}"
+        )
         fail_step(draft, key, _too_late(message), timed_out=True)
         advance(draft)
     return draft.decision()
@@ -96,7 +101,9 @@ def _on_gate(draft: Draft, key: str) -> Decision:
 def _give_up_losers(draft: Draft) -> None:
     """What nobody has told of abandoned attempts in their time counts as unknown (P10)."""
     state = draft.state
-    for position in sorted(effect.step for effect in state.open.values() if state.steps[effect.step].abandoned):
+    for position in sorted(
+        effect.step for effect in state.open.values() if state.steps[effect.step].abandoned
+    ):
         key = state.plan.steps[position].key
         draft.record(LateOutcome(step=key, attempt=state.steps[position].attempt, outcome="unknown"))
         settle_abandoned(draft, key)
@@ -117,7 +124,11 @@ def _fail(draft: Draft, position: int, message: str) -> None:
     settle_until = draft.now + timedelta(seconds=SETTLE_SECONDS_MAX)
     draft.record(
         RunFailing(
-            error_class="timeout", origin="infrastructure", message=message, step=key, settle_until=settle_until
+            error_class="timeout",
+            origin="infrastructure",
+            message=message,
+            step=key,
+            settle_until=settle_until,
         )
     )
     settle_when_known(draft)
