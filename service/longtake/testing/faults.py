@@ -13,7 +13,10 @@ import msgspec
 CALL_FAULTS = ("crash_before", "crash_after", "not_executed", "executed_and_lost", "frozen")
 """What may happen at a port call."""
 
-TRANSPORT_FAULTS = ("loss", "duplicate", "reorder", "delay", "publish_lost_answer", "acked_but_lost")
+TRANSPORT_FAULTS = (
+    "loss", "duplicate", "reorder", "delay", "publish_lost_answer", "publish_refused", "taken_by_dead", "given_again",
+    "acked_but_lost", "zombie_ack",
+)  # fmt: skip
 """What may happen to a message."""
 
 STORMS = (
@@ -36,6 +39,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "executed_and_lost": (0.002, 0.06), "frozen": (0.0005, 0.003),
     "loss": (0.02, 0.3), "duplicate": (0.02, 0.5), "reorder": (0.05, 0.5), "delay": (0.02, 0.2),
     "publish_lost_answer": (0.01, 0.1), "acked_but_lost": (0.01, 0.1),
+    "publish_refused": (0.005, 0.05), "taken_by_dead": (0.01, 0.08), "given_again": (0.02, 0.2), "zombie_ack": (0.01, 0.1),
     "timeout_after_success": (0.05, 0.4), "never_arrived": (0.05, 0.3), "throttled": (0.05, 0.3), "refused": (0.02, 0.15),
     "bad_output": (0.02, 0.15), "job_fails": (0.05, 0.3), "callback_late": (0.1, 0.6), "callback_twice": (0.1, 0.6),
     "callback_contradicts": (0.05, 0.3), "callback_early": (0.1, 0.6), "look_up_fails": (0.05, 0.4), "slow": (0.05, 0.4),

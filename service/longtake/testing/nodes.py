@@ -19,7 +19,9 @@ from longtake.engine.inbox import Inbox
 from longtake.engine.intake import Intake
 from longtake.engine.pace import Pace
 from longtake.engine.plan_check import PlanCheck
+from longtake.engine.relatives import DOORBELL_STARTER
 from longtake.engine.relay import Relay
+from longtake.engine.starter import Starter
 from longtake.engine.streams import StreamGuard
 from longtake.engine.sweeper import DOORBELL_SWEEPER, Sweeper
 from longtake.errors import AuthorityUnavailable, TransportUnavailable
@@ -28,6 +30,7 @@ from longtake.memory import (
     MemoryDatabase,
     MemoryDecisionStore,
     MemoryEffectStore,
+    MemoryErrandStore,
     MemoryInboxStore,
     MemoryLeaseKeeper,
     MemoryPlanCheckStore,
@@ -37,7 +40,7 @@ from longtake.testing.bells import WorldDoorbell
 from longtake.testing.calls import Port, TransactionPort
 from longtake.testing.faults import Faults
 from longtake.testing.provider import FakeProvider
-from longtake.testing.wires import Wires
+from longtake.testing.wires import Connection, Wires
 from longtake.testing.working import SimulatedWorker
 from longtake.testing.world import Process, World
 from longtake.worker.executor import Executor
@@ -101,17 +104,17 @@ class _Node:
         epoch = database.store_epoch
         wrap = everything.wrap
         self.sweep = self._store("sweep", MemorySweepStore(database, incarnation=self._incarnation, owner=self._owner))
-        connection = everything.wires.connect(process)
-        self.transport = connection.transport
+        guard = StreamGuard(self.sweep)
+        connection = everything.wires.connect(process, guard.seen)
+        self.transport: Any = connection
         self.hints = wrap("hints", Hints(
             connection.publisher, store_epoch=epoch, spawn=lambda work: process.spawn("hints", work) and None
         ))
         self.doorbell = everything.doorbell
         process.memory["provider"] = Port(process, "provider", everything.provider, everything.faults, away=TimeoutError)
-        guard = StreamGuard(self.sweep)
         guard.doorbell = self.doorbell
         process.spawn("presence", self._presence())
-        process.spawn("topology", self._topology(guard, connection.streams))
+        process.spawn("topology", self._topology(connection))
         dispatcher: Dispatcher | None = None
         if "dispatcher" in self._roles:
             store = self._store(
@@ -169,6 +172,7 @@ class _Node:
             self.hints,
             store_epoch=epoch,
             on_started=dispatcher.cache.put_new if dispatcher is not None else None,
+            doorbell=self.doorbell,
         )
         process.memory["admission"] = admission
         process.memory["inbox"] = Inbox(
@@ -180,6 +184,17 @@ class _Node:
         process.spawn("intake", self._intake(Intake(admission, self.transport, self.sweep)))
         checks = self._store("plans", MemoryPlanCheckStore(database))
         process.spawn("plan-check", self._check_plans(checks))
+        starter = Starter(
+            self._store("errands", MemoryErrandStore(database)),
+            TransactionPort(process, "starting", store, everything.faults, away=AuthorityUnavailable),
+            admission,
+            self.sweep,
+            self.hints,
+            self.doorbell,
+            store_epoch=epoch,
+            pace=PACE,
+        )
+        process.spawn("starter", self._start(starter))
 
     def _begin_worker(self, epoch: int) -> None:
         everything, process, database = self._all, self._process, self._all.database
@@ -228,13 +243,13 @@ class _Node:
                 pass  # said again in a moment
             await self._world.sleep(ANNOUNCE_SECONDS)
 
-    async def _topology(self, guard: StreamGuard, streams: Callable[[], Any]) -> None:
+    async def _topology(self, connection: Connection) -> None:
         while True:
             try:
-                await guard.seen(await streams())
+                await connection.look()
             except (AuthorityUnavailable, TransportUnavailable):
                 pass  # told again at the next look
-            await self._world.sleep(TOPOLOGY_SECONDS)
+            await self._world.sleep(0.5 if connection.link.must_look else TOPOLOGY_SECONDS)
 
     async def _dispatch(self, loop: DispatchLoop, part: int) -> None:
         subscription = await self.transport.callbacks(part)
@@ -278,6 +293,18 @@ class _Node:
                 seconds = PACE.away_seconds
             if seconds > 0:
                 await self.doorbell.wait(bell, timeout_seconds=seconds)
+
+    async def _start(self, starter: Starter) -> None:
+        while True:
+            try:
+                done, postponed = await starter.pass_once()
+                if done:
+                    continue
+                seconds = await PACE.seconds(self.sweep)
+                seconds = min(seconds, 1.0) if postponed else seconds
+            except AuthorityUnavailable:
+                seconds = PACE.away_seconds
+            await self.doorbell.wait(DOORBELL_STARTER, timeout_seconds=seconds)
 
     async def _check_plans(self, checks: Any) -> None:
         deployed = False
