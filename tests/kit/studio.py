@@ -102,10 +102,11 @@ def one_priced_step(input, policy):
 class Studio:
     """A running longtake, its application and a client."""
 
-    def __init__(self, process: Runtime, app: App, client: Client) -> None:
+    def __init__(self, process: Runtime, app: App, client: Client, key: str) -> None:
         self.process = process
         self.app = app
         self.client = client
+        self.key = key
 
     async def start(self, workflow: str, id_: str, **input_: object) -> str:
         """Start a run and return its id."""
@@ -145,5 +146,5 @@ async def open_studio(database, broker, tmp_path, *, credits: int | None = None)
             await fund(process, credits)
         made = await process.keys.create(tenant=PRINCIPAL.tenant, actor=PRINCIPAL.actor, roles=("producer",))
         async with Client(process.api_server.url, made.text) as client:
-            yield Studio(process, app, client)
+            yield Studio(process, app, client, made.text)
             app.gate.set()
