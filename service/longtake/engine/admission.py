@@ -270,6 +270,7 @@ class Admission:
     ) -> "_Admitted":
         superseded: LiveRun | None = None
         giving_way: Decision | None = None
+        gave_way_at = now
         if command.kind == "steer":
             # Project, then run (P6); whoever gives way decides first, so a refusal lays nothing down.
             await transaction.lock_project(order.project)
@@ -277,6 +278,7 @@ class Admission:
             if strict and superseded.revision != revision_of(command):
                 moved = moved_on(superseded.revision, revision_of(command))
                 return await _reject(transaction, rejected(command, moved, superseded))
+            gave_way_at = now
             giving_way = decide(superseded.state, supersede_of(command, principal, order.run_id), now)
             if giving_way.refusal is not None:
                 return await _reject(transaction, rejected(command, giving_way.refusal, superseded))
@@ -285,8 +287,9 @@ class Admission:
             return await _reject(transaction, rejected(command, started))
         run, now = started.run, started.now
         receipt = applied(command, run, started.decision.command_status, now)
-        also = () if superseded is None or giving_way is None else ((superseded, giving_way),)
-        result = await self._write(transaction, [(run, started.decision), *also], receipt, traceparent, now)
+        also = () if superseded is None or giving_way is None else ((superseded, giving_way, gave_way_at),)
+        decided = [(run, started.decision, now), *also]
+        result = await self._write(transaction, decided, receipt, traceparent)
         told = (*started.decision.outgoing, *(() if giving_way is None else giving_way.outgoing))
         return _Admitted(
             answer=Answer(receipt=receipt),
@@ -332,19 +335,19 @@ class Admission:
             poor = cannot_raise(account, await transaction.funds(account), more)
             return await _reject(transaction, rejected(command, poor))
         receipt = applied(command, run, decision.command_status, now)
-        result = await self._write(transaction, [(run, decision)], receipt, traceparent, now)
+        result = await self._write(transaction, [(run, decision, now)], receipt, traceparent)
         return _Admitted(answer=Answer(receipt=receipt), result=result, run=run, told=decision.outgoing)
 
     async def _write(
         self,
         transaction: AdmissionTransaction,
-        decided: Sequence[tuple[LiveRun, Decision]],
+        decided: Sequence[tuple[LiveRun, Decision, datetime]],
         receipt: Receipt,
         traceparent: str | None,
-        now: datetime,
     ) -> CommitResult:
+        """Write decisions, each recorded at the time it was made at: a fold must find the same times in it."""
         commits = []
-        for run, decision in decided:
+        for run, decision, at in decided:
             commit = empty_commit(run, traceparent=traceparent)
             add_decision(
                 commit,
@@ -352,14 +355,14 @@ class Admission:
                 decision,
                 causation=f"command:{receipt.command_id}",
                 traceparent=traceparent,
-                now=now,
+                now=at,
             )
             commits.append(finish(commit, run, dict.fromkeys(decision.touched)))
         held = 0 if self._windows is None else await self._windows.hold_back(commits)
         if held and self._doorbell is not None:
             self._doorbell.ring(DOORBELL_RELAY)
         result = await transaction.commit_run(commits[0], receipt, also=commits[1:])
-        if not {run.head.run_id for run, _ in decided} <= result.committed:
+        if not {run.head.run_id for run, _, _ in decided} <= result.committed:
             raise _Moved
         return result
 

@@ -166,7 +166,11 @@ class SimulatedActivity(Activity):
         assert self._stage.plan_of is not None, "a stage is set before a world runs"
         if self._faults.happens("bad_output", f"made.{self._style}"):
             return Failed(error_class="bad_output", message="it is not what was asked for")
-        return made_for(self._stage.plan_of(call.run_id), call.step, ref)
+        made = made_for(self._stage.plan_of(call.run_id), call.step, ref)
+        if self._facts.name.endswith("expand"):
+            drawn = int(self._faults.number("expand", 0, 6))
+            return msgspec.structs.replace(made, result={**made.result, "count": drawn // 2, "paid": drawn % 2})
+        return made
 
 
 def made_for(plan: CompiledPlan, key: str, ref: str | None) -> Succeeded:

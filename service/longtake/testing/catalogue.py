@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from longtake.contracts.command_table import DECLARED_STARTS
 from longtake.engine.inbox import AuthenticCallback
 from longtake.testing.activities import SimulatedActivity, Stage, Style
 from longtake.worker.registry import App
-from longtake.workflow.plan import ActivityFacts, Plan
+from longtake.workflow.plan import ActivityFacts, Plan, Step
 
 WORKFLOW = "simulated@1"
 CHILD = "simulated.child@1"
@@ -68,11 +69,20 @@ def simulated_app(stage: Stage) -> SimulatedApp:
 
     for name in (WORKFLOW, CHILD):
         what, _, version = name.partition("@")
-        app.workflow(what, version=int(version))(build)
+        app.workflow(what, version=int(version), starts=DECLARED_STARTS)(build)
     for style, facts in _STYLES.values():
         app.add(SimulatedActivity(stage, style, facts))
+    app.expander(EXPAND)(expand)
     app.callback(PROVIDER)(verify_callback)
     return app
+
+
+def expand(result: dict[str, Any]) -> list[Step]:
+    """The fragment that an expansion is answered with: as many steps as its result says."""
+    made = [Step(f"{result['made']}.free{number}", activity="free.quick@1") for number in range(result.get("count", 1))]
+    if result.get("paid"):
+        made.append(Step(f"{result['made']}.paid", activity="paid.job@1", price_key="made"))
+    return made
 
 
 def verify_callback(headers: Mapping[str, str], raw: bytes) -> AuthenticCallback | None:

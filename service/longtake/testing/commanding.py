@@ -63,7 +63,10 @@ CONTROLS: dict[str, Control] = {
     "provide_input": Control(action="provide_generation_input", payload=_answer, weight=3.0),
     "send_event": Control(
         action="send_generation_event",
-        payload=lambda chance, summary: {"name": chance.choice(EVENTS), "payload": {"ok": True}},
+        payload=lambda chance, summary: {
+            "name": chance.choice(summary.get("_events") or EVENTS),
+            "payload": {"ok": True},
+        },
         weight=1.5,
     ),
     "steer": Control(action="steer_generation", payload=lambda chance, summary: {}, weight=0.5, starts_run=True),
@@ -81,8 +84,11 @@ CONTROLS: dict[str, Control] = {
 
 STARTS: dict[str, float] = {"generation": 6.0, "new_turn": 1.0, "utility": 0.6, "export": 0.8}
 
-ENABLED_CONTROLS: tuple[str, ...] = ("cancel", "retry")
-ENABLED_STARTS: tuple[str, ...] = ("generation",)
+UNTARGETED = frozenset({"cancel", "retry", "pause", "resume", "steer"})
+"""Kinds that are about the whole run: what they ask for cannot be wrong when the run offers them."""
+
+ENABLED_CONTROLS: tuple[str, ...] = tuple(CONTROLS)
+ENABLED_STARTS: tuple[str, ...] = tuple(STARTS)
 
 
 async def start_runs(session: Session, *, runs: int, seed: int | str) -> None:
@@ -143,7 +149,7 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
     if row is None:
         return False
     rule = CONTROLS[kind]
-    payload = rule.payload(chance, {**summary, "_step": _some_step(session, run_id)})
+    payload = rule.payload(chance, {**summary, "_step": _some_step(session, run_id), "_events": _events(session, run_id)})
     if payload is None:
         return False
     if rule.starts_run and kind == "follow_up":
@@ -175,12 +181,19 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
         and rule.action in offered
         and expected == revision == receipt.revision
         and told.epoch == session.database.store_epoch
+        and kind in UNTARGETED
+        and (kind != "retry" or summary["blockers"])  # with nothing blocked it is offered for a step that was spared
         and not payload.get("step")
     ):
         session.observer.broken(
             "P3", f"{kind} was offered at revision {revision} of {run_id} and refused there: {receipt.problem}"
         )
     return True
+
+
+def _events(session: Session, run_id: uuid.UUID) -> list[str]:
+    seen = session.observer.runs.get(run_id)
+    return [] if seen is None else [step.event for step in seen.plan.steps if step.event]
 
 
 def _some_step(session: Session, run_id: uuid.UUID) -> str | None:

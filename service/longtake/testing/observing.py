@@ -211,6 +211,8 @@ class Observer:
                 known = uuid.UUID(name) in tables.inbox
             case "signal":
                 known = uuid.UUID(name) in tables.signals
+            case "line":
+                known = name == tables.runs[run_id].project
             case "timer":
                 known = True
                 due = self._timers.get((run_id, name.rpartition("/")[2] if "/" in name else name))
@@ -303,10 +305,8 @@ class Observer:
             status = seen.status.get(key)
             if status is None:
                 self.broken("I19", f"{step.key} of {run_id} began before {key} had ended")
-            elif rule == "all_succeeded" and status not in ("succeeded", "skipped"):
-                other = self.steps_of(seen, key)
-                if other is None or not getattr(other, "optional", False):
-                    self.broken("I19", f"{step.key} of {run_id} began although {key} is {status}")
+            elif rule == "all_succeeded" and status != "succeeded":
+                self.broken("I19", f"{step.key} of {run_id} began although {key} is {status}")
 
     def _waits(self, seen: SeenRun, step: Step) -> Iterator[str]:
         for wait in step.depends_on:
@@ -428,8 +428,7 @@ def _leaving(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[st
 
 def _step_failed(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
     seen.status[data["step"]] = "failed"
-    plan = observer.steps_of(seen, data["step"])
-    if plan is None or not getattr(plan, "optional", False):
+    if not data.get("contained"):
         seen.releases_scopes = True
 
 

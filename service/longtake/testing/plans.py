@@ -106,10 +106,12 @@ KINDS: dict[str, tuple[float, Callable[[Random, str], Fields]]] = {
 
 JOINS = ("all_succeeded", "all_terminal", "at_least")
 
-ENABLED: tuple[str, ...] = ("activity",)
+ENABLED: tuple[str, ...] = ("activity", "input", "sleep", "wait", "run", "expand")
 """Kinds that random plans may use."""
 
-EXTRAS: frozenset[str] = frozenset()
+EXTRAS: frozenset[str] = frozenset(
+    {"joins", "optional", "when", "compensate", "payg", "conflicts", "deadlines"}
+)
 """Parts of the language beyond kinds that random plans may use: joins, optional, when, compensate, payg, conflicts."""
 
 

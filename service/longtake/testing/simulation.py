@@ -277,6 +277,10 @@ class _Play:
                 continue
             if row.status == "accepted" and not open_effects and self._queued(run_id):
                 continue
+            if "plan_drift" in row.blockers and self._was_planned_by_drifted_code(run_id):
+                continue
+            if not open_effects and self._waits(run_id):
+                continue
             if open_effects or row.status not in PATIENT:
                 states = [(e.step, e.kind, e.state, e.attempt, e.generation, e.leases) for e in open_effects]
                 return f"{run_id} is {row.status} {row.blockers} with {states}"
@@ -284,6 +288,20 @@ class _Play:
                 if key[0] == run_id and (timer.due_at - now).total_seconds() < 600:
                     return f"timer {key[1]} of {run_id} is due in {(timer.due_at - now).total_seconds():.0f} s"
         return self.wires.backlog()
+
+    def _was_planned_by_drifted_code(self, run_id: Any) -> bool:
+        """Such a run waits for an operator when the build that it was accepted with is gone."""
+        seen = self.observer.runs.get(run_id)
+        return seen is not None and seen.application in self.observer.drifted
+
+    def _waits(self, run_id: Any) -> bool:
+        """Some step stands at a gate that the plan declares: an event, an answer, or a child that waits itself."""
+        tables = self.database.tables
+        due = [timer.due_at for key, timer in tables.timers.items() if key[0] == run_id]
+        if any((at - self.world.now()).total_seconds() < 600 for at in due):
+            return False
+        statuses = {row.status for (run, _), row in tables.steps.items() if run == run_id}
+        return bool(statuses & {"waiting_event", "needs_input", "blocked"}) or "waiting_external" in statuses
 
     def _queued(self, run_id: Any) -> bool:
         """A queued run waits for a holder of its scopes, which waits for a person."""
