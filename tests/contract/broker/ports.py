@@ -14,7 +14,7 @@ import nats
 from kit.lone_nats import LoneNats
 from kit.probe import eventually
 from kit.proxy import TcpProxy
-from kit.transports import transport_to
+from kit.transports import barrier, transport_to
 from longtake.errors import TransportUnavailable
 from longtake.jetstream import JetStreamTransport, NatsDoorbell, TopologySettings
 from longtake.memory.broker import MemoryBroker
@@ -173,6 +173,9 @@ class RealPorts:
         for bell in (self.bell, self.other_bell):
             await bell.start()
             stack.push_async_callback(bell.stop)
+        for transport in (self.first, self.second):
+            # A ring before the server knows who listens is lost, as it may be; clauses begin after that.
+            await barrier(transport.connection.client)
 
     async def cut(self) -> None:
         self._proxy.refuse()
