@@ -29,7 +29,7 @@ from longtake.workflow.compensating import apply_compensation
 from longtake.workflow.ending import late_words, learn_late, settle_when_known
 from longtake.workflow.passing import settle_abandoned
 from longtake.workflow.pausing import take_back
-from longtake.workflow.reconciling import BLOCKER, apply_look_up, look
+from longtake.workflow.reconciling import BLOCKER, OVERDUE_MAX, apply_look_up, look
 from longtake.workflow.retry import LOOK_UP, delay_ms
 from longtake.workflow.run_state import RunState, StepState
 from longtake.workflow.scheduling import advance
@@ -98,7 +98,10 @@ def _is_evidence(state: RunState, signal: OutcomeReported, step: StepState) -> b
         case "poll":
             return isinstance(outcome, Succeeded) or _is_request_failure(outcome)
         case "reconcile":
-            return isinstance(outcome, (Succeeded, Submitted, NotFound)) or (
+            if isinstance(outcome, Submitted):
+                # Once that was too often, it says nothing new.
+                return step.overdue < OVERDUE_MAX
+            return isinstance(outcome, (Succeeded, NotFound)) or (
                 isinstance(outcome, Failed) and outcome.adopted
             )
         case "cancel" | "compensate":

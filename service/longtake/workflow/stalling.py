@@ -22,6 +22,7 @@ def on_stalled(draft: Draft, signal: WorkStalled) -> Decision:
     standing = blocker is not None and blocker.type == STALLED
     if signal.waits_for:
         waits = step.effect is not None and step.attempt == signal.attempt and step.status == "queued"
+        waits = waits and not step.abandoned
         if not waits or blocker is not None:
             return draft.ignored("already_known" if standing else "attempt_closed")
     elif not standing:
