@@ -397,6 +397,9 @@ def _failed_attempt(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: 
 
 
 def _succeeded(observer: Observer, run_id: uuid.UUID, seen: SeenRun, data: dict[str, Any]) -> None:
+    if data.get("source", "work") != "work" and data["attempt"] == seen.attempts.get(data["step"], 0) + 1:
+        # A gate whose answer was there before it: it never stood open.
+        observer._begins(run_id, seen, data["step"], data["attempt"])
     _applied("success")(observer, run_id, seen, data)
     seen.status[data["step"]] = "succeeded"
 
