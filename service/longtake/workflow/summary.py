@@ -20,7 +20,7 @@ from longtake.contracts.summary import (
 )
 from longtake.workflow.actions import available_actions
 from longtake.workflow.moves import next_wake
-from longtake.workflow.run_state import NEEDS_INPUT, RunState
+from longtake.workflow.run_state import NEEDS_INPUT, Queued, RunState
 from longtake.workflow.timers import current_position
 
 POLL_FLOOR_MS = 1000
@@ -81,6 +81,8 @@ def status_of(state: RunState) -> RunStatus:
         return "blocked"
     if state.blockers:
         return "needs_input"
+    if state.queued is not None:
+        return "accepted"
     return (
         "running"
         if any(step.attempt for step in state.steps[: state.cursor + 1]) or state.open
@@ -135,6 +137,8 @@ def _progress(state: RunState) -> Progress:
 
 def _label(state: RunState, status: RunStatus, position: int) -> str:
     title = state.plan.steps[position].title
+    if state.queued is not None:
+        return _waits_to_begin(state.queued)
     match status:
         case "completed":
             return "Completed"
@@ -154,6 +158,14 @@ def _label(state: RunState, status: RunStatus, position: int) -> str:
     if step.status == "reconciling":
         return f"{title}: asking the provider what became of it"
     return title
+
+
+def _waits_to_begin(queued: Queued) -> str:
+    """What an accepted run waits for."""
+    if queued.start_at is not None:
+        return f"Begins at {queued.start_at.isoformat(timespec='seconds')}"
+    others = "" if len(queued.holders) < 2 else f" and {len(queued.holders) - 1} more"
+    return f"Waits for run {queued.holders[0]}{others}" if queued.holders else "Waits to begin"
 
 
 def _failure(state: RunState) -> Failure | None:

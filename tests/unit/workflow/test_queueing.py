@@ -121,6 +121,14 @@ def test_a_queued_run_does_nothing_and_costs_nothing_until_it_begins() -> None:
     assert ["run_accepted", "run_queued", "run_started", "charged", "steps_scheduled"] == script.events
 
 
+def test_a_queued_run_says_what_it_waits_for() -> None:
+    assert f"Waits for run {A} and 1 more" == queued(holders=(A, B)).summary.label
+    assert "Begins at 2026-01-01T13:00:00+00:00" == queued(start_at=LATER).summary.label
+    script = queued(holders=(A,))
+    script.tell(BeginRun())
+    assert "Making a" == script.summary.label
+
+
 def test_a_second_beginning_is_ignored() -> None:
     script = queued(holders=(A,))
     script.tell(BeginRun())
