@@ -6,10 +6,33 @@ import msgspec
 
 import longtake
 from longtake import Activity, Artifact, Call, Outcome
-from videoads.brief import parse_brief
+from videoads.brief import BriefError, parse_brief
 from videoads.script import write_script
 
 ENDINGS = {"image/svg+xml": ".svg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
+
+
+class ScriptRevise(Activity):
+    """Input: {brief, before}. Result: {script, changed, notes}: the script as this turn leaves it."""
+
+    name = "script.revise@1"
+    calls_out = False
+    pool = "short"
+
+    async def execute(self, call: Call) -> Outcome:
+        """Write it anew, and say which parts of it are different."""
+        script = _script_of(call.input["brief"])
+        try:
+            old = _script_of(call.input["before"])
+        except BriefError:
+            old = {}  # the turn mends a brief that could not be written
+        return longtake.Succeeded(
+            result={
+                "script": script,
+                "changed": sorted(name for name, value in script.items() if old.get(name) != value),
+                "notes": script["notes"],
+            }
+        )
 
 
 class ScriptWrite(Activity):
@@ -62,3 +85,10 @@ class ScriptWrite(Activity):
             },
             artifacts=tuple(artifacts),
         )
+
+
+def _script_of(brief: Any) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.to_builtins(
+        write_script(parse_brief(msgspec.json.encode(brief), base=None))
+    )
+    return document
