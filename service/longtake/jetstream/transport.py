@@ -18,7 +18,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from longtake.contracts.ids import subject_token
-from longtake.errors import LongtakeError, TransportUnavailable
+from longtake.errors import AuthorityUnavailable, LongtakeError, TransportUnavailable
 from longtake.jetstream.connection import JETSTREAM_ANSWER_SECONDS, Connection
 from longtake.jetstream.ending import end_task
 from longtake.jetstream.publisher import JetStreamPublisher
@@ -201,7 +201,11 @@ class JetStreamTransport:
                 ensure_consumer(self._jetstream(), durable, self._settings)
             )
         except NotFoundError:
-            await self.declare()
+            try:
+                await self.declare()
+            except AuthorityUnavailable as error:
+                # Whoever fetches waits for the transport alone; the store is told by the next look.
+                raise TransportUnavailable(f"the streams are new and the store cannot be told: {error}") from error
             return True
         except (NatsError, OSError) as error:
             raise unavailable(error) from error

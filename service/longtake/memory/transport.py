@@ -11,7 +11,7 @@ from typing import Final
 from weakref import WeakSet
 
 from longtake.contracts.ids import subject_token
-from longtake.errors import TransportUnavailable
+from longtake.errors import AuthorityUnavailable, TransportUnavailable
 from longtake.memory.broker import MemoryBroker
 from longtake.memory.broker_consumer import ConsumerGone
 from longtake.memory.broker_pull import Puller
@@ -121,7 +121,10 @@ class MemoryTransport:
         try:
             self.broker.declare_consumer(consumer_rules(self._settings, durable))
         except ConsumerGone:
-            await self.declare()
+            try:
+                await self.declare()
+            except AuthorityUnavailable as error:
+                raise TransportUnavailable(f"the streams are new and the store cannot be told: {error}") from error
 
     # --- the ports ----------------------------------------------------------------------------------------------------
 

@@ -107,6 +107,7 @@ class Observer:
     def rewound(self) -> None:
         """The store was taken back: what was seen of the lost past is forgotten."""
         self.runs.clear()
+        self._timers.clear()
         self._rows = 0
         self._mark = (-1, 0, 0, 0)
         self.lost_past += 1

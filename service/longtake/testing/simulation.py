@@ -307,7 +307,7 @@ class _Play:
         """A queued run waits for a holder of its scopes, which waits for a person."""
         seen = self.observer.runs.get(run_id)
         return seen is not None and seen.queued and any(
-            row.status in PATIENT for row in self.database.tables.runs.values()
+            row.status not in TERMINAL and other != run_id for other, row in self.database.tables.runs.items()
         )
 
     def _result(self, at_rest: bool) -> Result:
