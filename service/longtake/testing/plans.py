@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from longtake.testing.catalogue import CHILD, EXPAND, FREE, PAID, UNDO
-from longtake.workflow.plan import Plan
+from longtake.workflow.plan import Plan, quote
 from longtake.workflow.refs import group, ref
 from longtake.workflow.step import Retry, Step
 
@@ -77,6 +77,9 @@ def _wait(chance: Random, key: str) -> Fields:
 
 def _run(chance: Random, key: str) -> Fields:
     child = _plan(Random(chance.random()), steps=chance.randint(1, 2), kinds=("activity", "sleep"), child=True)
+    # References of the child's plan would be taken for those of the step whose input it is.
+    bare = tuple(msgspec.structs.replace(step, input={}, when=None) for step in child.steps)
+    child = msgspec.structs.replace(child, steps=bare)
     return {
         "kind": "run",
         "workflow": CHILD,
@@ -170,8 +173,9 @@ def _plan(chance: Random, *, steps: int, kinds: tuple[str, ...], child: bool) ->
             )
         else:
             plan = plan.with_steps([step])
-    if "payg" in EXTRAS and plan.billing == "pay_as_you_go" and chance.random() < 0.3:
-        plan = msgspec.structs.replace(plan, cost_cap=max(0, sum(step.price for step in plan.steps) - 4))
+    if "payg" in EXTRAS and plan.billing == "pay_as_you_go" and chance.random() < 0.6:
+        # What an expansion adds may not fit any more.
+        plan = msgspec.structs.replace(plan, cost_cap=quote(plan) + chance.randint(0, 1))
     return plan
 
 
@@ -193,9 +197,9 @@ def _step(chance: Random, key: str, fields: Fields, earlier: list[Step], plan: P
         fields["optional"] = True
     if "when" in EXTRAS and wanted and chance.random() < 0.15:
         value = chance.choice((wanted[0].key, "other"))
-        fields["when"] = {"op": "eq", "ref": {"step": wanted[0].key, "pointer": "/result/made"}, "value": value}
+        fields["when"] = {"op": "eq", "ref": ref(wanted[0].key, "/result/made"), "value": value}
     if "compensate" in EXTRAS and fields.get("kind", "activity") == "activity" and chance.random() < 0.15:
         fields["compensate"] = UNDO
-    if "deadlines" in EXTRAS and chance.random() < 0.1:
+    if "deadlines" in EXTRAS and fields.get("kind", "activity") == "activity" and chance.random() < 0.1:
         fields["deadline_seconds"] = chance.choice((30, 120))
     return Step(key, **{name: value for name, value in fields.items() if name in _SUPPORTED})
