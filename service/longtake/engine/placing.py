@@ -113,5 +113,4 @@ def _line_is_full(project: str) -> Problem:
         "scope-conflict",
         f"{LINE_MAX} runs are in line in the project {project!r}; no more are taken.",
         ProblemError("/project", "has a full line", "wait until some have begun, or cancel some"),
-        retry_after_seconds=30,
     )

@@ -134,7 +134,14 @@ class Starter(LoopService):
         projects = dict.fromkeys(await self._errands.waiting_projects(PROJECTS_PER_PASS_MAX))
         projects |= dict.fromkeys((ring.tenant, _project_of(ring)) for ring in rings)
         for tenant, project in projects:
-            begun, blocked = await self._grant(tenant, project)
+            try:
+                begun, blocked = await self._grant(tenant, project)
+            except AuthorityUnavailable:
+                raise
+            except Exception:
+                # One run that cannot be decided holds up its own line and no other.
+                log.exception("longtake.line_broken", tenant=tenant, project=project)
+                begun, blocked = 0, 1
             done, postponed = done + begun, postponed + blocked
         if rings:
             await self._errands.settle_errands([ring.id for ring in rings], "looked")
@@ -145,7 +152,13 @@ class Starter(LoopService):
 
     async def _start_child(self, errand: Errand) -> bool:
         """Admit a child, or tell its parent why not; False when it has to be tried again."""
-        order = _orders.decode(errand.payload)
+        try:
+            order = _orders.decode(errand.payload)
+        except msgspec.DecodeError as error:
+            # Nobody writes such an errand; one that is there anyway must not hold up the others (F56).
+            log.error("longtake.errand_unreadable", errand=str(errand.id), reason=str(error))
+            await self._errands.settle_errands([errand.id], "unreadable")
+            return True
         refusal = await self._refusal(errand, order)
         if refusal is None:
             await self._errands.settle_errands([errand.id], "started")

@@ -147,7 +147,26 @@ async def test_a_cancelled_run_leaves_the_line_to_those_behind_it(database, brok
         await becomes(process, third.run_id, "running")
 
 
-@promise("H56")
+@promise("H53", "H56", "H57")
+async def test_scopes_are_names_and_runs_that_share_none_are_active_together(
+    database, broker, tmp_path
+) -> None:
+    """A render owns the media versions it shows; a newer version, another track and a run of no scope go on beside it."""
+    async with runtime(database, broker, tmp_path, scoped_app()) as process:
+        render = await start(process, "a", "render", "media:clip-1:3")
+        beside = [
+            await start(process, f"b{number}", *scopes)
+            for number, scopes in enumerate(
+                [("media:clip-1:4",), ("voice",), ("music",), ("scene:7",), ("full_generation",), ()]
+            )
+        ]
+        same = await start(process, "c", "media:clip-1:3")
+
+    assert {"running"} == {receipt.status for receipt in beside}
+    assert "rejected" == same.status
+    assert render.run_id in same.problem.detail
+
+
 async def test_a_successor_begins_when_the_run_it_supersedes_has_settled_and_both_say_so(
     database, broker, tmp_path
 ) -> None:

@@ -8,10 +8,11 @@ import pytest
 from kit.plans import one
 from kit.promises import promise
 from longtake.contracts.events import Parent
-from longtake.contracts.ids import child_command_id_for, run_id_for
+from longtake.contracts.ids import child_command_id_for, effect_id_for, provider_token_for, run_id_for
 from longtake.contracts.outcomes import Artifact, Succeeded
 from longtake.contracts.signals import ChildEnded, ChildRefused, Outgoing, ParentClosed
 from longtake.workflow.decision import Decision
+from longtake.workflow.fingerprint import fingerprint
 from longtake.workflow.plan import Plan, at_least, ref
 from longtake.workflow.script import RUN, Script
 
@@ -92,6 +93,25 @@ def test_a_child_hears_who_stands_above_it() -> None:
 
     [fact] = sent(script.decisions[-1], "start_child")
     assert [str(uuid.UUID(int=7)), str(PARENT)] == fact.payload["parent"]["above"]
+
+
+@promise("T32")
+def test_definition_run_step_attempt_and_request_are_five_identities() -> None:
+    """One definition, two runs of it, one step, two attempts: each has an identity that is none of the others."""
+    other = uuid.UUID("00000000-0000-8000-8000-00000000bbbb")
+    plan = Plan().step("a", activity="a@1")
+    tokens = {
+        provider_token_for(run, step="a", attempt=attempt) for run in (RUN, other) for attempt in (1, 2)
+    }
+    effects = {
+        effect_id_for(run, step="a", attempt=attempt, kind="execute", ordinal=1)
+        for run in (RUN, other)
+        for attempt in (1, 2)
+    }
+
+    assert fingerprint(plan, {}, None) == fingerprint(Plan().step("a", activity="a@1"), {}, None)
+    assert (4, 4) == (len(tokens), len(effects))
+    assert not {RUN, other} & effects
 
 
 # --- the child ends ----------------------------------------------------------------------------------------------------

@@ -87,6 +87,7 @@ def test_a_fragment_is_worked_and_its_group_is_waited_for() -> None:
     assert script.summary.status == "completed"
 
 
+@promise("T31")
 def test_the_steps_are_priced_and_bound_by_what_was_frozen() -> None:
     script = started()
     grow(script, scene(1))
