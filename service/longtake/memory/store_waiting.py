@@ -42,7 +42,7 @@ def lost_effects(
     """Receipts, ended leases and deadlines that nobody has looked at."""
     now, grace = session.now, timedelta(seconds=grace_seconds)
     for effect in open_effects(session, "doorbells_lost"):
-        if looked_at(session, "doorbells_lost", effect.run_id) is None:
+        if session.tables.runs[effect.run_id].poisoned:
             continue
         told_at = effect.reported_at if effect.reported_at is not None else effect.heartbeat_at
         standing = oldest[effect.run_id.bytes[15] % len(oldest)]
