@@ -173,6 +173,8 @@ def _add_fact(
 
 def _never_begun(commit: RunCommit, decision: Decision) -> list[OutcomeReported]:
     """Effects that this very commit opened and now withdraws: they reach no row, so their answer is told at once."""
+    if not decision.withdrawn:
+        return []
     opened = {effect.id: effect for effect, _ in commit.effects}
     return [
         OutcomeReported(
@@ -248,12 +250,17 @@ def add_decision(
 
 def _arm(commit: RunCommit, decision: Decision) -> None:
     """The last decision about a timer is the one that counts."""
+    if not (decision.timers or decision.timers_cancelled):
+        return
+    armed = {timer.key: timer for timer in commit.timers}
+    cancelled = dict.fromkeys(commit.timers_cancelled)
     for key in decision.timers_cancelled:
-        commit.timers = [timer for timer in commit.timers if timer.key != key]
-        commit.timers_cancelled.append(key)
+        armed.pop(key, None)
+        cancelled[key] = None
     for timer in decision.timers:
-        commit.timers = [*(armed for armed in commit.timers if armed.key != timer.key), timer]
-        commit.timers_cancelled = [key for key in commit.timers_cancelled if key != timer.key]
+        armed[timer.key] = timer
+        cancelled.pop(timer.key, None)
+    commit.timers, commit.timers_cancelled = list(armed.values()), list(cancelled)
 
 
 def finish(commit: RunCommit, run: LiveRun, touched: dict[str, None]) -> RunCommit:

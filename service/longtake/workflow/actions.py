@@ -5,12 +5,9 @@ Leaves to others: what an accepted action does (controlling.py, pausing.py, answ
 authority (engine); whether a payload is right, which is refused at its own place.
 """
 
-from bisect import bisect_left
-
 from longtake.contracts.problems import Problem, ProblemError, problem
 from longtake.contracts.summary import Action
-from longtake.workflow.joins import waiters
-from longtake.workflow.run_state import NEEDS_INPUT, RUN_BLOCKER, RunState
+from longtake.workflow.run_state import ANY_EVENT, NEEDS_INPUT, RUN_BLOCKER, RunState
 
 ACTIONS: tuple[Action, ...] = (
     "cancel_generation", "retry_generation", "provide_generation_input", "pause_generation", "resume_generation",
@@ -159,11 +156,7 @@ def _why_no_retry(state: RunState, step: str | None) -> str | None:
 
 def is_revivable(state: RunState, key: str) -> bool:
     """Whether the step is optional and failed, and nobody has built on that: it may be tried again."""
-    step = state.step_of(key)
-    if step is None or step.status not in ("failed", "timed_out") or not state.plan_of(key).optional:
-        return False
-    waiting = waiters(state, state.plan.position[key])
-    return all(state.steps[other].status == "pending" and other not in state.judged for other in waiting)
+    return state.plan.position.get(key) in state.spared
 
 
 def _why_no_input(state: RunState, step: str | None) -> str | None:
@@ -185,11 +178,8 @@ def _why_no_input(state: RunState, step: str | None) -> str | None:
 
 
 def _why_no_event(state: RunState, name: str | None) -> str | None:
-    listeners = state.plan.listeners
-    for index in range(bisect_left(listeners, state.cursor), len(listeners)):
-        position = listeners[index]
-        step, plan = state.steps[position], state.plan.steps[position]
-        # What an expansion brings is not known yet, so any name may be waited for.
-        if not step.ended and (name is None or plan.kind == "expand" or plan.event == name):
-            return None
+    # What an expansion brings is not known yet, so any name may be waited for.
+    listening = state.listening
+    if listening if name is None else name in listening or ANY_EVENT in listening:
+        return None
     return "no step waits for an event" if name is None else f"no step that has not ended waits for {name!r}"

@@ -18,6 +18,7 @@ from longtake.workflow.charging import raise_cap
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
 from longtake.workflow.gates import pass_gate
+from longtake.workflow.moves import first_awaiting
 from longtake.workflow.run_state import RunState
 from longtake.workflow.scheduling import advance
 from longtake.workflow.settling import fault_of
@@ -61,15 +62,11 @@ def on_event(draft: Draft, signal: SendEvent) -> Decision:
     ) or _unfit(state, signal)
     if refused is not None:
         return draft.refused(refused)
-    waiting = [
-        position
-        for position, gate in state.gates.items()
-        if gate.kind == "wait" and state.plan.steps[position].event == name
-    ]
-    if waiting:
-        _pass(draft, state.plan.steps[min(waiting)].key, signal.payload, "event", signal)
+    waiting = first_awaiting(state, name)
+    if waiting is not None:
+        _pass(draft, state.plan.steps[waiting].key, signal.payload, "event", signal)
         return draft.decision()
-    if sum(map(len, state.buffered.values())) >= BUFFERED_MAX:
+    if state.early >= BUFFERED_MAX:
         place = ProblemError(
             "/payload/name",
             f"{BUFFERED_MAX} events are kept and nobody has waited for them",
@@ -108,11 +105,11 @@ def _wrong_member(state: RunState, signal: ProvideInput) -> Problem | None:
 def _unfit(state: RunState, signal: SendEvent) -> Problem | None:
     """A payload that cannot be kept, or that a waiting step cannot pass on."""
     faults = size_faults(signal.payload, "/payload/payload")
-    for position in state.plan.listeners:
+    for position in state.plan.awaiting.get(signal.name, ()):
         plan = state.plan.steps[position]
         if faults:
             break
-        if plan.event == signal.name and not state.steps[position].ended:
+        if not state.steps[position].ended:
             faults = _lacks(state, plan.key, signal.payload, "/payload/payload")
     if not faults:
         return None

@@ -5,7 +5,13 @@ token: what undoes must bear being asked twice.
 Leaves to others: when an ending run comes to this (ending.py).
 """
 
-from longtake.contracts.events import Compensation, CompensationFailed, CompensationScheduled, StepCompensated, Work
+from longtake.contracts.events import (
+    Compensation,
+    CompensationFailed,
+    CompensationScheduled,
+    StepCompensated,
+    Work,
+)
 from longtake.contracts.outcomes import RETRYABLE, Failed, Outcome, Succeeded
 from longtake.workflow.draft import Draft
 from longtake.workflow.moves import derive_effect_id
@@ -39,7 +45,13 @@ def apply_compensation(draft: Draft, key: str, outcome: Outcome, work: Work | No
 
 
 def undo_again(
-    draft: Draft, key: str, message: str, *, retryable: bool, cost: int | None = None, work: Work | None = None
+    draft: Draft,
+    key: str,
+    message: str,
+    *,
+    retryable: bool,
+    cost: int | None = None,
+    work: Work | None = None,
 ) -> None:
     """A try did not undo the step: another one while tries are left, else it stays as it is and the end says so."""
     state = draft.state

@@ -110,7 +110,9 @@ def faults_of(document: Any, at: str) -> Iterator[ProblemError]:
 
 def _faults(document: Any, at: str, depth: int, terms: list[int]) -> Iterator[ProblemError]:
     if not isinstance(document, dict):
-        yield ProblemError(at, f"{document!r} is no condition", "make it with condition(), all_of(), any_of(), not_()")
+        yield ProblemError(
+            at, f"{document!r} is no condition", "make it with condition(), all_of(), any_of(), not_()"
+        )
         return
     if depth > DEPTH_MAX:
         yield ProblemError(at, "the condition nests too deep", f"nest at most {DEPTH_MAX} levels")
@@ -119,7 +121,9 @@ def _faults(document: Any, at: str, depth: int, terms: list[int]) -> Iterator[Pr
         if word in document:
             if set(document) != {word} or not isinstance(document[word], list) or not document[word]:
                 yield ProblemError(
-                    f"{at}/{word}", f"{word!r} stands alone over a list", f'write {{"{word}": [condition, ...]}}'
+                    f"{at}/{word}",
+                    f"{word!r} stands alone over a list",
+                    f'write {{"{word}": [condition, ...]}}',
                 )
                 return
             for index, inner in enumerate(document[word]):
@@ -127,7 +131,9 @@ def _faults(document: Any, at: str, depth: int, terms: list[int]) -> Iterator[Pr
             return
     if "not" in document:
         if set(document) != {"not"}:
-            yield ProblemError(f"{at}/not", "'not' stands alone over one condition", 'write {"not": condition}')
+            yield ProblemError(
+                f"{at}/not", "'not' stands alone over one condition", 'write {"not": condition}'
+            )
             return
         yield from _faults(document["not"], f"{at}/not", depth + 1, terms)
         return
@@ -167,7 +173,9 @@ def _reference_faults(ref: Any, at: str) -> Iterator[ProblemError]:
 
 
 def _value_faults(op: str, value: Any, at: str) -> Iterator[ProblemError]:
-    if isinstance(value, float) or (isinstance(value, list) and any(isinstance(item, float) for item in value)):
+    if isinstance(value, float) or (
+        isinstance(value, list) and any(isinstance(item, float) for item in value)
+    ):
         yield ProblemError(at, "fractions have no canonical form", "compare whole numbers")
     elif op in ORDERED and _type(value) not in ("number", "text"):
         yield ProblemError(
@@ -176,4 +184,6 @@ def _value_faults(op: str, value: Any, at: str) -> Iterator[ProblemError]:
     elif op == "in" and _type(value) != "list":
         yield ProblemError(at, f"'in' wants a list, not {_type(value)}", "list the values that are taken")
     elif op in ("eq", "ne") and _type(value) in ("list", "object"):
-        yield ProblemError(at, f"{op} compares single values, not {_type(value)}", "refer to the part that matters")
+        yield ProblemError(
+            at, f"{op} compares single values, not {_type(value)}", "refer to the part that matters"
+        )

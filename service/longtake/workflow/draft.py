@@ -17,7 +17,7 @@ from longtake.contracts.problems import Problem
 from longtake.contracts.signals import Outgoing
 from longtake.workflow import money
 from longtake.workflow.decision import Decision, Ignored, PublishedArtifact, TimerIntent
-from longtake.workflow.families import children, frees_scopes, relatives
+from longtake.workflow.families import frees_scopes, relatives
 from longtake.workflow.refs import Reference, resolve_references
 from longtake.workflow.state import OpenEffect, RunState, evolve
 
@@ -46,7 +46,7 @@ class Draft:
         self._deadline_at = state.deadline_at if state.revision else None
         self._losers_until = state.losers_until
         self._paused = state.paused_at is not None
-        self._children = children(state) if state.gates else {}
+        self._forsaken: list[tuple[int, uuid.UUID]] = []
         self._children_over: set[uuid.UUID] = set()
         self._start_at = None if state.queued is None else state.queued.start_at
         self._ending = state.ending is not None
@@ -59,6 +59,7 @@ class Draft:
         for index in self.state.changed:
             self._touched[self.state.plan.steps[index].key] = None
         self._timers_changed.update(self.state.timer_changes)
+        self._forsaken += self.state.forsaken
 
     def close(self, effect_id: uuid.UUID, disposition: Disposition, *, expect_receipt: bool) -> None:
         """Say how an effect ended. Effects that merely stop being open are closed as cancelled."""
@@ -153,7 +154,7 @@ class Draft:
                 *self._outgoing,
                 *relatives(
                     state,
-                    waited=self._children,
+                    forsaken=self._forsaken,
                     over=self._children_over,
                     begins_ending=begins_ending,
                     ends=ends,
@@ -226,10 +227,12 @@ class Draft:
 
     def _timers(self, *, begins_ending: bool, ends: bool) -> tuple[TimerIntent, ...]:
         state = self.state
+        # What is opened while the run is paused is armed when it goes on, as all its gates are then.
+        rests = state.paused_at is not None and state.ending is None
         timers = [
             TimerIntent(key=key, due_at=due_at)
             for key, due_at in self._timers_changed.items()
-            if due_at is not None
+            if due_at is not None and not (rests and key.startswith("step:"))
         ]
         resumes = self._paused and state.paused_at is None and state.ending is None
         if state.deadline_at is not None and not ends and (resumes or state.deadline_at != self._deadline_at):
@@ -240,7 +243,11 @@ class Draft:
         if state.losers_until is not None and state.losers_until != self._losers_until:
             timers.append(TimerIntent(key="losers", due_at=state.losers_until))
         waits = state.blocked_until is not None and state.paused_at is None
-        if state.blocked_until is not None and waits and (resumes or state.blocked_until != self._blocked_until):
+        if (
+            state.blocked_until is not None
+            and waits
+            and (resumes or state.blocked_until != self._blocked_until)
+        ):
             timers.append(TimerIntent(key="blocked_deadline", due_at=state.blocked_until))
         if begins_ending and not ends and state.ending is not None:
             timers.append(TimerIntent(key="settlement", due_at=state.ending.settle_until))

@@ -18,7 +18,15 @@ from longtake.workflow.moves import (
     mark,
     open_effect,
 )
-from longtake.workflow.run_state import Ended, Ending, GroupState, RunState, StepState, StepStatus
+from longtake.workflow.run_state import (
+    ANY_EVENT,
+    Ended,
+    Ending,
+    GroupState,
+    RunState,
+    StepState,
+    StepStatus,
+)
 from longtake.workflow.step import Step
 
 
@@ -35,13 +43,16 @@ def end_step(state: RunState, index: int, status: StepStatus, *, keep_effect: bo
     mark(state, index)
     state.judged.pop(index, None)
     state.losers.pop(index, None)
-    if status in ("failed", "timed_out") and state.ending is None and state.plan.steps[index].optional:
-        state.spared.append(index)
+    state.dated.pop(index, None)
+    _build_on_needs(state, index)
+    listen(state, index, -1)
     state.settled += 1
     state.completed += status == "succeeded" or state.ending is None
     while state.cursor < len(state.steps) and state.steps[state.cursor].ended:
         state.cursor += 1
     if state.plan.steps[index].optional and status in ("failed", "timed_out"):
+        if state.ending is None and not _is_built_on(state, index):
+            state.spared[index] = None
         return  # a person may have it tried again, and then it needs its input
     for source in state.plan.sources[index]:
         read = state.steps[source]
@@ -96,7 +107,8 @@ def _count(counters: StepState | GroupState, status: StepStatus) -> None:
 def revive(state: RunState, index: int) -> None:
     """A failed step that nobody has built on is tried again: take back what was counted of its end."""
     step, plan = state.steps[index], state.plan.steps[index]
-    state.spared.remove(index)
+    state.spared.pop(index, None)
+    listen(state, index, 1)
     state.settled -= 1
     state.completed -= 1
     state.cursor = min(state.cursor, index)
@@ -114,11 +126,44 @@ def revive(state: RunState, index: int) -> None:
     step.status = "pending"
 
 
+def _build_on_needs(state: RunState, index: int) -> None:
+    """The step begins, or will not: what it waits for stands as it ended, and is not tried again."""
+    plan = state.plan
+    for need in plan.needs[index]:
+        state.steps[need].built = True
+        state.spared.pop(need, None)
+    for name in plan.group_deps[index]:
+        group = state.groups[name]
+        if not group.built:
+            group.built = True
+            for member in (*plan.groups[name], *plan.fillers.get(name, ())):
+                state.spared.pop(member, None)
+
+
+def _is_built_on(state: RunState, index: int) -> bool:
+    plan = state.plan.steps[index]
+    names = (name for name in (plan.group, plan.fills) if name is not None)
+    return state.steps[index].built or any(state.groups[name].built for name in names)
+
+
+def listen(state: RunState, index: int, by: int) -> None:
+    """One more, or one fewer, step may wait for a named event."""
+    plan = state.plan.steps[index]
+    if plan.kind in ("wait", "expand"):
+        name = plan.event or ANY_EVENT
+        count = state.listening.pop(name, 0) + by
+        if count:
+            state.listening[name] = count
+
+
 def judge(state: RunState, index: int) -> None:
     """Let a pending step do what its join and its condition say, as far as that needs no decision."""
     if state.steps[index].status != "pending":
         return
     found = verdict(state, index)
+    if found == "wait":
+        return
+    _build_on_needs(state, index)
     if found in ("skip", "fail"):
         state.judged[index] = "skip" if found == "skip" else "fail"
     elif found == "run":
@@ -163,6 +208,7 @@ def begin_ending(state: RunState, ending: Ending, at: datetime) -> None:
     state.losers.clear()
     state.losers_until = None
     state.buffered.clear()
+    state.early = 0
     state.spared.clear()
     for key, blocker in state.blockers.items():
         if blocker.type == "provider_outcome_unknown":
@@ -231,6 +277,7 @@ def end_run(state: RunState, ended: Ended, at: datetime) -> None:
     state.judged.clear()
     state.losers.clear()
     state.buffered.clear()
+    state.early = 0
     state.blockers.clear()
     state.blocked_until = None
     state.since.clear()

@@ -93,6 +93,7 @@ def _steps_scheduled(state: RunState, event: events.StepsScheduled, at: datetime
         seconds = state.plan.steps[index].deadline_seconds
         if seconds is not None and step.deadline_at is None:
             step.deadline_at = at + timedelta(seconds=seconds)
+            state.dated[index] = None
         open_effect(state, index, item.effect_id, "execute", item.ordinal, due_at)
     while state.ready and state.steps[state.ready[0]].status != "ready":
         heapq.heappop(state.ready)
@@ -128,6 +129,7 @@ def _step_succeeded(state: RunState, event: events.StepSucceeded, at: datetime) 
     step.external_ref = event.external_ref or step.external_ref
     step.artifacts = tuple(artifact.name for artifact in event.artifacts)
     step.error_class = step.error_origin = step.error_message = None
+    state.begun = True
     if event.source != "work":
         # Gates and children have no attempts that are handed out; this one is made by its success.
         step.attempt = event.attempt

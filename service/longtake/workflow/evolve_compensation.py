@@ -34,7 +34,10 @@ def _failed(state: RunState, event: events.CompensationFailed, at: datetime) -> 
 
 def _next(state: RunState, index: int) -> None:
     close_effect(state, state.steps[index])
-    state.undo.remove(index)
+    if state.undo[-1] == index:
+        state.undo.pop()
+    else:  # one that was learned late came after it
+        state.undo.remove(index)
     state.undoing = None
 
 

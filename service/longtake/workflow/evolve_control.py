@@ -36,9 +36,9 @@ def _run_resumed(state: RunState, event: events.RunResumed, at: datetime) -> Non
     for index, gate in state.gates.items():
         if gate.until is not None:
             state.gates[index] = msgspec.structs.replace(gate, until=gate.until + pause)
-    for step in state.steps[state.cursor :]:
-        if step.deadline_at is not None and not step.ended:
-            step.deadline_at += pause
+    for index in state.dated:
+        deadline_at = state.steps[index].deadline_at
+        state.steps[index].deadline_at = None if deadline_at is None else deadline_at + pause
     for index, due_at in _times(state):
         arm(state, index, due_at)
 

@@ -39,6 +39,7 @@ def _gates_opened(state: RunState, event: events.GatesOpened, at: datetime) -> N
 def _event_received(state: RunState, event: events.EventReceived, at: datetime) -> None:
     kept = BufferedEvent(command_id=event.command_id, actor=event.actor, payload=event.payload)
     state.buffered.setdefault(event.name, []).append(kept)
+    state.early += 1
 
 
 HANDLERS: dict[type[Event], Callable[[RunState, Any, datetime], None]] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from longtake.contracts import events
 from longtake.contracts.events import Event
-from longtake.workflow.ends import end_step, free_dependents, judge
+from longtake.workflow.ends import end_step, free_dependents, judge, listen
 from longtake.workflow.evolve_attempts import keep_result
 from longtake.workflow.growth import grow
 from longtake.workflow.moves import mark, touch
@@ -26,6 +26,7 @@ def _plan_expanded(state: RunState, event: events.PlanExpanded, at: datetime) ->
         state.steps.append(StepState(base=plan.retry.max_attempts, readers=after.readers[index]))
         if plan.group is not None:
             state.groups[plan.group].total += 1
+        listen(state, index, 1)
         mark(state, index)
     for index in range(first, len(after.steps)):
         judge(state, index)

@@ -148,6 +148,7 @@ def _retry_requested(state: RunState, event: events.RetryRequested, at: datetime
             step.grace = 0
             step.retry_at = None
             step.deadline_at = None
+            state.dated.pop(index, None)
             make_ready(state, index)
 
 

@@ -6,7 +6,7 @@ such facts mean to who gets them (children.py).
 """
 
 import uuid
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -61,27 +61,22 @@ def above(state: RunState) -> tuple[uuid.UUID, ...]:
     return () if state.parent is None else (*state.parent.above, state.parent.run_id)
 
 
-def children(state: RunState) -> dict[int, uuid.UUID]:
-    """The runs that are waited for, by the position of their step."""
-    return {position: gate.child for position, gate in state.gates.items() if gate.child is not None}
-
-
 def relatives(
     state: RunState,
     *,
-    waited: Mapping[int, uuid.UUID],
+    forsaken: Iterable[tuple[int, uuid.UUID]],
     over: Container[uuid.UUID],
     begins_ending: bool,
     ends: bool,
 ) -> Iterator[Outgoing]:
     """What a decision tells others: children that nobody waits for any more, the parent, whoever waits for the scopes.
 
-    `waited` are the children from before the decision, `over` those that it knows to have ended.
+    `forsaken` are the children that the decision let go, with their steps' positions, `over` those that it knows to have
+    ended. A run that begins to end lets all of them go, and waits for those that are cancelled.
     """
-    standing = children(state)
-    for position, child in waited.items():
-        forsaken = begins_ending or standing.get(position) != child
-        if forsaken and child not in over and state.plan.steps[position].on_parent_close == "cancel":
+    let_go = [*forsaken, *(_standing(state) if begins_ending else ())]
+    for position, child in dict.fromkeys(let_go):
+        if child not in over and state.plan.steps[position].on_parent_close == "cancel":
             why = "goes on without it" if state.ending is None else f"is ending as {state.ending.outcome}"
             yield _fact(state, "parent_closed", child, {"parent": str(state.run_id), "outcome": why})
     frees = frees_scopes(state, begins_ending=begins_ending, ends=ends)
@@ -89,6 +84,12 @@ def relatives(
         yield _fact(state, "scopes_freed", state.run_id, {"project": state.project}, about="")
     if ends and state.parent is not None:
         yield _child_ended(state)
+
+
+def _standing(state: RunState) -> Iterator[tuple[int, uuid.UUID]]:
+    for position, gate in state.gates.items():
+        if gate.child is not None:
+            yield position, gate.child
 
 
 def frees_scopes(state: RunState, *, begins_ending: bool, ends: bool) -> bool:

@@ -21,7 +21,9 @@ WORKFLOW = re.compile(r"[a-z][a-z0-9_.-]*@[1-9][0-9]*\Z")
 
 OWN: dict[str, frozenset[str]] = {
     "activity": frozenset({"activity", "artifacts", "price", "compensate", "deadline_seconds"}),
-    "expand": frozenset({"activity", "artifacts", "price", "compensate", "deadline_seconds", "fills", "expands_to"}),
+    "expand": frozenset(
+        {"activity", "artifacts", "price", "compensate", "deadline_seconds", "fills", "expands_to"}
+    ),
     "input": frozenset({"answer", "default"}),
     "sleep": frozenset({"seconds"}),
     "wait": frozenset({"event"}),
@@ -34,7 +36,10 @@ NEEDED: dict[str, tuple[tuple[str, str], ...]] = {
     "sleep": (("seconds", "say how long it sleeps"),),
     "wait": (("event", "name the event"),),
     "run": (("workflow", 'name the workflow, as "name@1"'),),
-    "expand": (("fills", "name the group of the new steps"), ("expands_to", "list the activities of the new steps")),
+    "expand": (
+        ("fills", "name the group of the new steps"),
+        ("expands_to", "list the activities of the new steps"),
+    ),
 }
 
 _EMPTY: dict[str, Any] = {
@@ -53,16 +58,23 @@ def kind_faults(step: "Step", at: str, activities: Mapping[str, Any]) -> Iterato
         if name not in own and getattr(step, name) != empty:
             owners = " or ".join(kind for kind, fields in OWN.items() if name in fields)
             yield ProblemError(
-                f"{at}/{name}", f"a step of kind {step.kind} has no {name}", f"leave it out, or use the kind {owners}"
+                f"{at}/{name}",
+                f"a step of kind {step.kind} has no {name}",
+                f"leave it out, or use the kind {owners}",
             )
     for name, remedy in NEEDED.get(step.kind, ()):
         if getattr(step, name) == _EMPTY[name]:
             yield ProblemError(f"{at}/{name}", f"a step of kind {step.kind} needs {name}", remedy)
     yield from _value_faults(step, at)
-    for name, activity in (("compensate", step.compensate), *((f"expands_to/{n}", a) for n, a in enumerate(step.expands_to))):
+    for name, activity in (
+        ("compensate", step.compensate),
+        *((f"expands_to/{n}", a) for n, a in enumerate(step.expands_to)),
+    ):
         if activity is not None and activity not in activities:
             yield ProblemError(
-                f"{at}/{name}", f"the activity {activity!r} is not registered", "register it, or mend the name"
+                f"{at}/{name}",
+                f"the activity {activity!r} is not registered",
+                "register it, or mend the name",
             )
     if step.price_key is not None:
         yield ProblemError(
@@ -83,13 +95,19 @@ def _value_faults(step: "Step", at: str) -> Iterator[ProblemError]:
         )  # fmt: skip
     if step.event is not None and NAME.match(step.event) is None:
         yield ProblemError(
-            f"{at}/event", f"{step.event!r} cannot name an event", "use letters, digits and . _ : - (at most 128)"
+            f"{at}/event",
+            f"{step.event!r} cannot name an event",
+            "use letters, digits and . _ : - (at most 128)",
         )
     if step.workflow is not None and WORKFLOW.match(step.workflow) is None:
-        yield ProblemError(f"{at}/workflow", f"{step.workflow!r} names no workflow and version", 'write it as "name@1"')
+        yield ProblemError(
+            f"{at}/workflow", f"{step.workflow!r} names no workflow and version", 'write it as "name@1"'
+        )
     if step.fills is not None and NAME.match(step.fills) is None:
         yield ProblemError(
-            f"{at}/fills", f"{step.fills!r} cannot name a group", "use letters, digits and . _ : - (at most 128)"
+            f"{at}/fills",
+            f"{step.fills!r} cannot name a group",
+            "use letters, digits and . _ : - (at most 128)",
         )
     if step.kind == "sleep" and step.timeout_seconds is not None:
         yield ProblemError(

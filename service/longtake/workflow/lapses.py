@@ -9,9 +9,9 @@ from typing import assert_never
 from longtake.contracts.effects import Disposition
 from longtake.contracts.events import Work
 from longtake.contracts.signals import DeadlinePassed, LeaseExpired
+from longtake.workflow.compensating import undo_again
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
-from longtake.workflow.compensating import undo_again
 from longtake.workflow.ending import learn_late, settle_when_known
 from longtake.workflow.outcomes import after_late_outcome, lose_poll
 from longtake.workflow.reconciling import LOOK_UPS_LOST_MAX, look, look_again

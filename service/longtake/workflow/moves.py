@@ -44,6 +44,26 @@ def arm(state: RunState, index: int, due_at: datetime | None) -> None:
         heapq.heappush(state.wakes, (due_at, index))
 
 
+def first_gate(state: RunState) -> int | None:
+    """The first gate in plan order that stands."""
+    while state.standing:
+        if state.standing[0] in state.gates:
+            return state.standing[0]
+        heapq.heappop(state.standing)
+    return None
+
+
+def first_awaiting(state: RunState, name: str) -> int | None:
+    """The first gate in plan order that waits for the event."""
+    waiting = state.awaited.get(name, [])
+    while waiting:
+        if waiting[0] in state.gates:
+            return waiting[0]
+        heapq.heappop(waiting)
+    state.awaited.pop(name, None)
+    return None
+
+
 def next_wake(state: RunState) -> datetime | None:
     """When the first gate that has a time wakes, or is overdue."""
     while state.wakes:
@@ -118,7 +138,11 @@ def make_ready(state: RunState, index: int) -> None:
 
 def open_gate(state: RunState, index: int, gate: Gate) -> None:
     """Let the step wait without work."""
+    plan = state.plan.steps[index]
     state.gates[index] = gate
+    heapq.heappush(state.standing, index)
+    if plan.event is not None:
+        heapq.heappush(state.awaited.setdefault(plan.event, []), index)
     state.steps[index].status = GATE_STATUS[gate.kind]
     if gate.until is not None:
         arm(state, index, gate.until)
@@ -127,14 +151,19 @@ def open_gate(state: RunState, index: int, gate: Gate) -> None:
 def close_gate(state: RunState, index: int) -> None:
     """Let the step wait no more; no change when it did not."""
     gate = state.gates.pop(index, None)
-    if gate is not None and gate.until is not None:
+    if gate is None:
+        return
+    if gate.until is not None:
         arm(state, index, None)
+    if gate.child is not None:
+        state.forsaken.append((index, gate.child))
 
 
 def consume(state: RunState, name: str, command_id: str) -> None:
     """A kept event is used; no change when it was not kept."""
     waiting = state.buffered.get(name, [])
     left = [event for event in waiting if event.command_id != command_id]
+    state.early -= len(waiting) - len(left)
     if left:
         state.buffered[name] = left
     else:

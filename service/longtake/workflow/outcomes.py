@@ -23,9 +23,9 @@ from longtake.contracts.outcomes import (
     Unknown,
 )
 from longtake.contracts.signals import OutcomeReported
+from longtake.workflow.compensating import apply_compensation
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
-from longtake.workflow.compensating import apply_compensation
 from longtake.workflow.ending import late_words, learn_late, settle_when_known
 from longtake.workflow.passing import settle_abandoned
 from longtake.workflow.pausing import take_back

@@ -25,12 +25,13 @@ def pass_over(draft: Draft) -> None:
         if state.losers:
             _abandon_losers(draft)
             continue
-        failed = min((index for index, why in state.judged.items() if why == "fail"), default=None)
-        if failed is not None:
-            _fail_dependent(draft, failed)
-            continue
-        _skip(draft, "condition")
-        _skip(draft, "skip")
+        failed = sorted(index for index, why in state.judged.items() if why == "fail")
+        for index in failed:
+            if state.ending is None and not state.losers and state.judged.get(index) == "fail":
+                _fail_dependent(draft, index)
+        if not failed:
+            _skip(draft, "condition")
+            _skip(draft, "skip")
 
 
 def is_contained(state: RunState, index: int) -> bool:
@@ -88,7 +89,7 @@ def _fail_dependent(draft: Draft, index: int) -> None:
         )
     )
     if not contained:
-            settle_when_known(draft)
+        settle_when_known(draft)
 
 
 def _abandon_losers(draft: Draft) -> None:

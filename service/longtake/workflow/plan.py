@@ -200,6 +200,8 @@ class CompiledPlan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """By position: the pointers that conditions ask for; one that names nothing is false."""
     listeners: tuple[int, ...]
     """Positions of the steps that named events are for: waits, and expansions, which may bring waits."""
+    awaiting: dict[str, tuple[int, ...]]
+    """Name of an event to the positions of the steps that wait for it."""
     phases: tuple[str, ...]
     order: tuple[int, ...]
     """Positions so that every step stands after what it waits for; shorter than the plan when there is a cycle."""
@@ -223,7 +225,10 @@ def compile_steps(plan: Plan) -> CompiledPlan:
     position = {step.key: index for index, step in enumerate(steps)}
     members: dict[str, list[int]] = {name: [] for name in plan.groups}
     fillers: dict[str, list[int]] = {}
+    awaiting: dict[str, list[int]] = {}
     for index, step in enumerate(steps):
+        if step.event is not None:
+            awaiting.setdefault(step.event, []).append(index)
         if step.group is not None:
             members.setdefault(step.group, []).append(index)
         if step.fills is not None:
@@ -288,6 +293,7 @@ def compile_steps(plan: Plan) -> CompiledPlan:
         wanted=tuple(map(tuple, wanted)),
         asked=tuple(map(tuple, asked)),
         listeners=tuple(index for index, step in enumerate(steps) if step.kind in ("wait", "expand")),
+        awaiting={name: tuple(where) for name, where in awaiting.items()},
         phases=tuple(dict.fromkeys(step.phase for step in steps)),
         order=_order(steps, needs, group_deps, dependents, members, fillers, group_dependents),
         quoted=quote(plan),

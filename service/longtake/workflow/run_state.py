@@ -93,6 +93,8 @@ class StepState(msgspec.Struct, kw_only=True):
     skips: int = 0
     readers: int
     """Unsettled steps that still refer to the result."""
+    built: bool = False
+    """A step that waits for it by name has begun, or will not."""
 
     @property
     def ended(self) -> bool:
@@ -141,6 +143,8 @@ class GroupState(msgspec.Struct, kw_only=True):
     skips: int = 0
     open: int = 0
     """Expand steps that may still add members."""
+    built: bool = False
+    """A step that waits for all of it has begun, or will not."""
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,8 +238,14 @@ class RunState(msgspec.Struct, kw_only=True):
     """Of a child run: what its parent will get, `{"result": ..., "artifacts": {...}}`."""
     delivered_by: int = -1
     """Position of the step that made it."""
-    spared: list[int] = []
-    """Positions of optional steps that failed: one may be tried again while nobody has built on that."""
+    spared: dict[int, None] = {}
+    """Positions of optional steps that failed and on which nobody has built: they may be tried again."""
+    early: int = 0
+    """Named events that are kept."""
+    listening: dict[str, int] = {}
+    """Name of an event to how many steps that have not ended may wait for it; ANY_EVENT counts expansions."""
+    dated: dict[int, None] = {}
+    """Positions of unended steps that have a deadline of their own."""
     undo: list[int] = []
     """Positions of steps that have a compensation, in the order of their completion; the last is undone first (H90)."""
     undoing: int | None = None
@@ -262,6 +272,12 @@ class RunState(msgspec.Struct, kw_only=True):
     """Positions of the steps that the last event touched; scratch, no part of the state."""
     wakes: list[tuple[datetime, int]] = []
     """Heap of when gates wake, with their positions; what is no longer so is dropped when it surfaces. Scratch."""
+    standing: list[int] = []
+    """Heap of positions of gates; one that is closed is dropped when it surfaces. Scratch."""
+    awaited: dict[str, list[int]] = {}
+    """Name of an event to a heap of positions of gates that wait for it; the same. Scratch."""
+    forsaken: list[tuple[int, uuid.UUID]] = []
+    """Children that the last event let go, with the positions of their steps. Scratch."""
     timer_changes: dict[str, datetime | None] = {}
     """Step timers that the last event armed, or with None disarmed; scratch, no part of the state."""
 
@@ -305,6 +321,9 @@ INFORMATIVE: frozenset[str] = frozenset({"no_worker"})
 NEEDS_INPUT: frozenset[str] = frozenset({"input_required", "spend_cap"})
 """Blockers that wait for input; all others wait for a decision."""
 
+ANY_EVENT = ""
+"""What an expansion may wait for: the names are not known before it."""
+
 RUN_BLOCKER = "*"
 """First letter of the keys of blockers of the whole run; no step key has it."""
 
@@ -312,7 +331,12 @@ RUN_BLOCKER = "*"
 def initial(run_id: uuid.UUID, tenant: str, plan: CompiledPlan | Plan) -> RunState:
     """The state of a run of which nothing has happened yet."""
     compiled = compile_plan(plan) if isinstance(plan, Plan) else plan
+    listening: dict[str, int] = {}
+    for index in compiled.listeners:
+        name = compiled.steps[index].event or ANY_EVENT
+        listening[name] = listening.get(name, 0) + 1
     return RunState(
+        listening=listening,
         run_id=run_id,
         tenant=tenant,
         plan=compiled,
@@ -329,7 +353,7 @@ def initial(run_id: uuid.UUID, tenant: str, plan: CompiledPlan | Plan) -> RunSta
 
 def dump(state: RunState) -> bytes:
     """Canonical bytes of everything that a fold must reproduce: equal dumps are equal states."""
-    scratch = ("plan", "changed", "wakes", "timer_changes")
+    scratch = ("plan", "changed", "wakes", "standing", "awaited", "forsaken", "timer_changes")
     fields = {name: getattr(state, name) for name in state.__struct_fields__ if name not in scratch}
     for name in ("ready", "ready_gates"):
         heap: list[int] = fields[name]

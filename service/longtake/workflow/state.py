@@ -48,6 +48,7 @@ def evolve(state: RunState, event: Event, *, at: datetime) -> None:
     state.updated_at = at
     state.changed.clear()
     state.timer_changes.clear()
+    state.forsaken.clear()
     HANDLERS[type(event)](state, event, at)
 
 

@@ -40,7 +40,6 @@ def at_least(count: int) -> AtLeast:
     return AtLeast(count)
 
 
-
 class Retry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often a step is tried, and how long it waits between tries."""
 

@@ -83,11 +83,7 @@ def status_of(state: RunState) -> RunStatus:
         return "needs_input"
     if state.queued is not None:
         return "accepted"
-    return (
-        "running"
-        if any(step.attempt for step in state.steps[: state.cursor + 1]) or state.open
-        else "accepted"
-    )
+    return "running" if state.begun else "accepted"
 
 
 def blockers_of(state: RunState) -> tuple[Blocker, ...]:

@@ -12,7 +12,7 @@ from longtake.workflow.draft import Draft
 from longtake.workflow.ending import settle_when_known, settle_with_what_is_known
 from longtake.workflow.evolve_attempts import SETTLE_SECONDS_MAX
 from longtake.workflow.gates import due_gate, overdue, pass_gate, waits_for
-from longtake.workflow.moves import TIMER
+from longtake.workflow.moves import TIMER, first_gate
 from longtake.workflow.passing import settle_abandoned
 from longtake.workflow.queueing import on_start_due
 from longtake.workflow.run_state import RUN_BLOCKER, RunState
@@ -70,7 +70,8 @@ def current_position(state: RunState) -> int:
     blocked = [state.plan.position[key] for key in state.blockers if key[0] != RUN_BLOCKER]
     if blocked:
         return min(blocked)
-    return min(state.gates) if state.gates else min(state.cursor, len(state.steps) - 1)
+    gate = first_gate(state)
+    return min(state.cursor, len(state.steps) - 1) if gate is None else gate
 
 
 def _on_gate(draft: Draft, key: str) -> Decision:

@@ -1,13 +1,11 @@
 """Cost per event does not grow with the run: counted, not timed (P17)."""
 
-import sys
-from collections.abc import Callable, Iterator
 from datetime import timedelta
-from types import FrameType
 from typing import Any
 
 import pytest
 
+from kit.operations import watch, work
 from longtake.contracts.outcomes import Failed, Submitted, Succeeded
 from longtake.contracts.signals import OutcomeReported
 from longtake.workflow import state as state_module
@@ -18,22 +16,6 @@ from longtake.workflow.script import FACTS, RUN, START
 from longtake.workflow.state import RunState, initial
 
 SMALL, LARGE = 100, 8000
-
-
-class CountedList(list[Any]):
-    """A list that counts every element it is asked for."""
-
-    reads = 0
-
-    def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        CountedList.reads += len(found) if isinstance(index, slice) else 1
-        return found
-
-    def __iter__(self) -> Iterator[Any]:
-        for item in super().__iter__():
-            CountedList.reads += 1
-            yield item
 
 
 def run(size: int) -> RunState:
@@ -47,8 +29,7 @@ def run(size: int) -> RunState:
     accept(state, FACTS, START)
     for number in range(1, size // 2):
         decide(state, report(state, f"s:{number}", Succeeded()), START)
-    state.steps = CountedList(state.steps)
-    return state
+    return watch(state)
 
 
 def report(state: RunState, step: str, outcome: Any) -> OutcomeReported:
@@ -58,27 +39,6 @@ def report(state: RunState, step: str, outcome: Any) -> OutcomeReported:
     return OutcomeReported(
         effect_id=found.effect, step=step, attempt=found.attempt, kind=effect.kind, outcome=outcome
     )
-
-
-def work(action: Callable[[], object]) -> tuple[int, int]:
-    """(lines executed, elements read) of an action."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal lines
-        if "longtake" not in frame.f_code.co_filename:
-            return None
-        lines += event == "line"
-        return trace
-
-    CountedList.reads = 0
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        action()
-    finally:
-        sys.settrace(before)
-    return lines, CountedList.reads
 
 
 def one_of_each(state: RunState, size: int) -> dict[str, tuple[int, int]]:
