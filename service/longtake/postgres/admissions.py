@@ -16,7 +16,7 @@ from longtake.contracts.principal import Principal
 from longtake.contracts.signals import Outgoing
 from longtake.postgres.commits import commit_decisions
 from longtake.postgres.decisions import loaded_run
-from longtake.postgres.failures import translated
+from longtake.postgres.failures import definite
 from longtake.postgres.statements import statement
 from longtake.store import (
     Channel,
@@ -47,8 +47,8 @@ class PostgresAdmissionStore:
         self, principal: Principal, *, channel: Channel, traceparent: str | None
     ) -> AsyncIterator["PostgresAdmission"]:
         """Open a transaction; it commits when the block ends well. Raises AuthorityUnavailable: whether it stands
-        is then told by the command's stored answer."""
-        with translated():
+        is then told by the command's stored answer; DecisionRefused when a row breaks a rule: then nothing stands."""
+        with definite():
             async with self._pool.acquire() as connection, connection.transaction():
                 yield PostgresAdmission(
                     connection,

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import asyncpg
 
-from longtake.errors import AuthorityUnavailable
+from longtake.errors import AuthorityUnavailable, DecisionRefused
 
 T = TypeVar("T")
 
@@ -52,6 +52,22 @@ def translated() -> Iterator[None]:
         yield
     except AWAY as error:
         raise AuthorityUnavailable(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def definite() -> Iterator[None]:
+    """Translate whatever ends a transaction of several statements, which its owner begins anew or gives up.
+
+    Contention is AuthorityUnavailable: nothing of the transaction stands, and another try may find the way free. Rows
+    that break a rule are DecisionRefused.
+    """
+    try:
+        with translated():
+            yield
+    except CONTENTION as error:
+        raise AuthorityUnavailable(f"another transaction was in the way: {error}") from error
+    except REFUSED as error:
+        raise DecisionRefused(f"{type(error).__name__}: {error}") from error
 
 
 async def repeated(work: Callable[[], Awaitable[T]]) -> T:

@@ -4,7 +4,6 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-import asyncpg
 import msgspec
 import pytest
 
@@ -12,11 +11,8 @@ from contract.store.bench import ALICE, BOB, STRANGER, Bench
 from contract.store.clauses import clause, instead, without
 from contract.store.rows import begin, command_of, commit_of, new_run, receipt_of, run_id_of
 from longtake.contracts.principal import Principal
-from longtake.errors import LongtakeError
+from longtake.errors import DecisionRefused
 from longtake.memory import MemoryAdmission, MemoryAdmissionStore, MemorySweepStore
-
-REFUSALS = (LongtakeError, asyncpg.IntegrityConstraintViolationError)
-"""How rows that break a rule come back out of an admission."""
 
 
 def _open(bench: Bench, principal: Principal = ALICE, channel: Any = "local") -> Any:
@@ -292,7 +288,7 @@ async def held_scopes_are_named_in_order_with_holder_and_phase(bench: Bench) -> 
 @clause(without("scopes_unique"))
 async def a_scope_has_one_holder_even_when_nobody_asked(bench: Bench) -> None:
     await begin(bench, 1, scopes=["voice"])
-    with pytest.raises(REFUSALS):
+    with pytest.raises(DecisionRefused):
         await begin(bench, 2, scopes=["voice"])
     assert (await bench.row("scopes", scope="voice")).run_id == run_id_of(1)
 

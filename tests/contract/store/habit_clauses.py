@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-import asyncpg
 import pytest
 
 from contract.store.bench import ALICE, Bench, MemoryBench, Scripted
@@ -23,7 +22,7 @@ from contract.store.rows import (
     report,
     run_id_of,
 )
-from longtake.errors import AuthorityUnavailable, LongtakeError
+from longtake.errors import AuthorityUnavailable
 from longtake.memory import MemoryDatabase
 from longtake.workflow.decision import TimerIntent
 
@@ -94,7 +93,7 @@ class _Immortal(MemoryDatabase):
 async def a_crash_takes_open_transactions_and_their_locks(bench: Bench) -> None:
     run_id = await begin(bench, 1)
     await bench.fund(10)
-    with pytest.raises((LongtakeError, asyncpg.PostgresError, asyncpg.InterfaceError)):
+    with pytest.raises(AuthorityUnavailable):
         async with bench.admission.transaction(ALICE, channel="local", traceparent=None) as transaction:
             now = await transaction.insert_command(command_of("c2"), intent_hash="h")
             assert now is not None
@@ -149,7 +148,7 @@ async def nobody_waits_for_a_lock_for_ever(bench: Bench) -> None:
     run_id = await begin(bench)
     async with bench.admission.transaction(ALICE, channel="local", traceparent=None) as holder:
         await holder.lock_run(run_id)
-        with pytest.raises((AuthorityUnavailable, asyncpg.LockNotAvailableError)):
+        with pytest.raises(AuthorityUnavailable):
             async with bench.admission.transaction(ALICE, channel="local", traceparent=None) as waiting:
                 await waiting.lock_run(run_id)
     async with bench.admission.transaction(ALICE, channel="local", traceparent=None) as later:

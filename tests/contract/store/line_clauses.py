@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from contract.store.admission_clauses import REFUSALS, _open, _Wrong
+from contract.store.admission_clauses import _open, _Wrong
 from contract.store.bench import BOB, STRANGER, Bench
 from contract.store.clauses import clause, instead, patched, without
 from contract.store.rows import begin, command_of, commit_of, new_run, receipt_of, run_id_of
 from longtake.contracts.signals import Outgoing, SupersedeRun
+from longtake.errors import DecisionRefused
 from longtake.memory import MemoryAdmission, MemoryErrandStore
 from longtake.memory.store_line import active_runs
 from longtake.workflow.queueing import Waiting
@@ -158,7 +159,7 @@ async def whoever_gets_its_scopes_leaves_the_line(bench: Bench) -> None:
 @clause(without("scopes_unique"))
 async def scopes_that_somebody_holds_are_granted_to_nobody(bench: Bench) -> None:
     holder, waiting = await begin(bench, 1, scopes=["voice"]), await begin(bench, 2)
-    with pytest.raises(REFUSALS):
+    with pytest.raises(DecisionRefused):
         async with _open(bench) as transaction:
             await transaction.grant_scopes("film", Waiting(run_id=waiting, scopes=("logo", "voice")))
     assert [(row.scope, row.run_id) for row in await bench.rows("scopes")] == [("voice", holder)]
