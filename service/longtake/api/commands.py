@@ -139,12 +139,14 @@ def _told(given: Answer, api: ApiContext) -> Response[Any]:
 
 
 def _stands(row: Row) -> CommandAnswer:
-    """The row, its status derived from the run where there is one."""
+    """The row, its status derived from what has become of it since."""
     receipt = None if row["receipt"] is None else _receipts.decode(row["receipt"])
     status = row["status"]
     if row["kind"] in START_KINDS and row["run_status"] is not None and status != "rejected":
         begun = status != "scheduled" or row["run_status"] != "accepted"
         status = row["run_status"] if row["run_status"] in TERMINAL else "running" if begun else "scheduled"
+    elif row["consumed"]:
+        status = "applied"
     return CommandAnswer(
         command_id=row["client_command_id"],
         kind=row["kind"],

@@ -42,6 +42,7 @@ async def test_a_person_answers_a_gate_once_and_an_event_releases_what_was_picke
         client.provide_input(run_id, "choose", answer={"take": 9}), "invalid-command", "/payload/answer/take"
     )
     early = await client.send_event(run_id, "released", {"by": "ann"}, command_id="early")
+    assert "attached" == (await client.command_status("early")).status
     taken = await client.provide_input(run_id, "choose", answer={"take": 2}, command_id="mine")
     again = await client.provide_input(run_id, "choose", answer={"take": 2}, command_id="mine")
     await refusal(
@@ -52,6 +53,7 @@ async def test_a_person_answers_a_gate_once_and_an_event_releases_what_was_picke
     assert (False, True) == (taken.replayed, again.replayed)
     assert "completed" == (await client.wait(run_id, seconds=20)).status
     assert {"take": 2, "by": "ann"} == studio.app.done[-1]
+    assert "applied" == (await client.command_status("early")).status
     await refusal(client.send_event(run_id, "released"), "action-not-available", "/payload/name")
     await proved(studio, run_id)
 

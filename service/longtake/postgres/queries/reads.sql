@@ -67,9 +67,15 @@ select id, run_id, step, attempt, name, kind, object_key, sha256, bytes, content
 from longtake.artifacts where tenant_id = $1 and run_id = $2 order by step, name;
 
 -- name: command_read
--- One command with the state of the run it started. $1 tenant  $2 actor  $3 client command id
+-- One command with the state of the run it started, and, of an event that was kept, whether a step has it by now.
+-- $1 tenant  $2 actor  $3 client command id
 select c.client_command_id, c.kind, c.project, c.intent_hash, c.status, c.run_id, c.receipt, c.accepted_at,
-    r.status as run_status
+    r.status as run_status,
+    c.status = 'attached' and exists (
+        select from longtake.events e
+        where e.run_id = c.run_id and e.seq > (c.receipt->>'revision')::bigint and e.type = 'step_succeeded'
+            and e.data->>'command_id' = c.client_command_id and e.data->>'actor' = c.actor
+    ) as consumed
 from longtake.commands c left join longtake.runs r on r.run_id = c.run_id
 where c.tenant_id = $1 and c.actor = $2 and c.client_command_id = $3;
 
