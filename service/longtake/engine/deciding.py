@@ -144,6 +144,9 @@ def commit_of(run: LiveRun, facts: Sequence[Fact], *, traceparent: str | None = 
         decision = decide(run.state, fact.signal, now)
         _add_fact(commit, run, decision, fact, now, touched)
         _settle_fact(commit, fact.signal, decision)
+        if isinstance(fact.signal, OutcomeReported) and run.state.step_of(fact.signal.step) is not None:
+            plan = run.state.plan_of(fact.signal.step)
+            commit.answered.append(plan.compensate_pool if fact.signal.kind == "compensate" else plan.pool)
         for signal in _never_begun(commit, decision):
             _add_fact(commit, run, decide(run.state, signal, now), fact, now, touched)
     commit.closings = _believed(commit.closings, facts)

@@ -28,19 +28,26 @@ class Windows:
         self._store = store
         self._monotonic = monotonic
         self._room: dict[str, int] = {}
+        self._most: dict[str, int] = {}
+        """The largest room a pool was seen to have: its window, when nothing of it waited."""
         self._read_at = float("-inf")
 
     async def hold_back(self, commits: Iterable[RunCommit]) -> int:
         """Mark what does not fit, as work that the relay publishes; returns how much that is."""
+        batch = list(commits)
         wanted = [
             (commit, effect.id, effect.pool)
-            for commit in commits
+            for commit in batch
             for effect, _ in commit.effects
             if effect.not_before is None
         ]
         if not wanted:
             return 0
         await self._read(full=any(self._room.get(pool, WINDOW_MIN) <= 0 for _, _, pool in wanted))
+        for commit in batch:
+            for pool in commit.answered:
+                # What is answered was taken: a full pool drains between two readings.
+                self._room[pool] = min(self._room.get(pool, WINDOW_MIN) + 1, self._most.get(pool, WINDOW_MIN))
         held = 0
         for commit, id_, pool in wanted:
             room = self._room.get(pool, WINDOW_MIN)
@@ -57,6 +64,8 @@ class Windows:
         self._read_at = now
         try:
             self._room = await self._store.room()
+            for pool, room in self._room.items():
+                self._most[pool] = max(self._most.get(pool, WINDOW_MIN), room)
         except AuthorityUnavailable as error:
             # The commit will say so itself.
             log.debug("longtake.windows_unread", reason=str(error))

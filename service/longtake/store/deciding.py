@@ -76,6 +76,8 @@ class RunCommit(msgspec.Struct, kw_only=True):
     """With the external ref that polls, reconciles and cancels carry."""
     row: RunRow | None = None
     """The run's projection; set when everything of the batch is decided."""
+    answered: list[str] = []
+    """Pools of the work whose receipts this commit decides: each of them was taken, so its window has room again."""
     held_back: set[uuid.UUID] = set()
     """Effects that are due and that the relay is to publish, because the window of their pool is full (P12)."""
     traceparent: str | None = None
