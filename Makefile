@@ -3,13 +3,15 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check crash mutants fresh-machine mission bench schemas locks doctor clean bootstrap
+.PHONY: simulate ablate exhaust help demo up test check crash mutants fresh-machine mission bench schemas locks doctor clean bootstrap
 
 ARGS ?=
 N ?= 20
 SEED ?= 1
 ABLATE ?=
 WORKERS ?= 2
+SEEDS ?= 1000
+FROM ?= 0
 BIN := .venv/bin
 
 help: ## list these targets
@@ -47,6 +49,18 @@ mutants: ## break decide and evolve in one line at a time; each must turn the te
 
 fresh-machine: ## make the demo on a bare Debian, as root and as a user  (needs root and debootstrap)
 	@tools/fresh_machine.sh $(ARGS)
+
+simulate: ## play seeds of the simulated world  (SEEDS=20000 FROM=0 ARGS="--keep")
+	@tools/bootstrap.sh run test
+	@PYTHONHASHSEED=0 $(BIN)/python tools/simulate.py --seeds $(SEEDS) --from $(FROM) $(ARGS)
+
+ablate: ## take the defences away one by one; each must be missed  (ARGS="--all --seeds 1000")
+	@tools/bootstrap.sh run test
+	@PYTHONHASHSEED=0 $(BIN)/python tools/ablate.py $(ARGS)
+
+exhaust: ## walk through every state of a small world  (ARGS="--states 200000")
+	@tools/bootstrap.sh run test
+	@PYTHONHASHSEED=0 $(BIN)/python tools/exhaust.py $(ARGS)
 
 mission: ## which mission item is proved by which test
 	@tools/bootstrap.sh run test

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "service"))
 
-from longtake.testing.ablations import ABLATIONS, MORE, hunt  # noqa: E402
+from longtake.testing.ablations import ABLATIONS, MORE, hunt
 
 CAUGHT_MIN = 22
 
@@ -41,7 +41,11 @@ def main() -> int:
     bare = [names[number].name for number, _, hit in found if not hit and not names[number].elsewhere]
     if bare:
         print(f"neither caught nor tested elsewhere: {', '.join(bare)}")
-    return 0 if caught >= CAUGHT_MIN and not [name for name in bare if name in {a.name for a in ABLATIONS}] else 1
+    return (
+        0
+        if caught >= CAUGHT_MIN and not [name for name in bare if name in {a.name for a in ABLATIONS}]
+        else 1
+    )
 
 
 if __name__ == "__main__":

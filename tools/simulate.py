@@ -12,10 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "service"))
 
-from longtake.testing import seeds as kept_seeds  # noqa: E402
-from longtake.testing.shrinking import explain, shrink  # noqa: E402
-from longtake.testing.simulation import play  # noqa: E402
-from longtake.testing.swarm import EVENTS_MIN, play_many  # noqa: E402
+from longtake.testing import seeds as kept_seeds
+from longtake.testing.shrinking import explain, shrink
+from longtake.testing.simulation import play
+from longtake.testing.swarm import EVENTS_MIN, play_many
 
 SEEDS_FOR_SHARES = 500
 """With fewer seeds the shares are told but not judged."""
@@ -45,7 +45,9 @@ def main() -> int:
             print(f"hardly ever occurred: {what}")
         if tally.events / tally.seeds < EVENTS_MIN:
             bad = True
-            print(f"the worlds are too small: {tally.events / tally.seeds:.1f} events a seed, {EVENTS_MIN:.0f} are wanted")
+            print(
+                f"the worlds are too small: {tally.events / tally.seeds:.1f} events a seed, {EVENTS_MIN:.0f} are wanted"
+            )
         if tally.at_rest != tally.seeds:
             bad = True
             print(f"{tally.seeds - tally.at_rest} seeds did not reach the end of their liveness phase")

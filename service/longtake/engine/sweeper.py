@@ -78,10 +78,14 @@ class Sweeper(LoopService):
             except (AuthorityUnavailable, TransportUnavailable) as error:
                 log.warning("longtake.sweep_delayed", reason=str(error))
                 if isinstance(error, AuthorityUnavailable):
-                    self._connected_since = None
+                    self.forget_connection()
                 seconds = self._pace.away_seconds
             if seconds > 0:
                 await self._pace.sleep(self._doorbell, DOORBELL_SWEEPER, seconds, stopping)
+
+    def forget_connection(self) -> None:
+        """The authority was away: leases end only when it has been there for one lease again (P18)."""
+        self._connected_since = None
 
     async def pass_once(self) -> bool:
         """Look once at everything; True when there may be more at once."""

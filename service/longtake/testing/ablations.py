@@ -11,14 +11,16 @@ from typing import Any
 
 import msgspec
 
+from longtake.contracts import pointers
 from longtake.contracts.signals import CallbackArrived, OutcomeReported
 from longtake.engine import dispatch_loop, hints, plan_check
 from longtake.engine.deciding import LiveRun
 from longtake.memory import Defences
 from longtake.store import Fact, RunCommit
-from longtake.testing.simulation import Experiment, Result, play
+from longtake.testing.scenario import Experiment
+from longtake.testing.simulation import Result, play
 from longtake.worker import executor
-from longtake.workflow import controlling, outcomes
+from longtake.workflow import actions, controlling, outcomes, reconciling, settling
 
 Patch = tuple[Any, str, Any]
 
@@ -135,7 +137,9 @@ def _any_callback(inner: Decide) -> Decide:
             signal = fact.signal
             step = run.state.step_of(signal.step) if isinstance(signal, CallbackArrived) else None
             if isinstance(signal, CallbackArrived) and step is not None:
-                fact = msgspec.structs.replace(fact, signal=msgspec.structs.replace(signal, attempt=step.attempt))  # noqa: PLW2901
+                fact = msgspec.structs.replace(
+                    fact, signal=msgspec.structs.replace(signal, attempt=step.attempt)
+                )
             taken.append(fact)
         return inner(run, taken, traceparent=traceparent)
 
@@ -178,10 +182,10 @@ def _no_look(look: Any) -> Any:
     """An unknown outcome is taken for a failure: the next attempt begins at once."""
 
     def give_up(draft: Any, key: str, evidence: str, work: Any, **_: Any) -> Any:
-        failure = outcomes.AttemptFailure(
+        failure = settling.AttemptFailure(
             error_class="unknown", origin="provider", message=evidence, retryable=True
         )
-        return outcomes.fail(draft, key, failure, work)
+        return settling.fail(draft, key, failure, work)
 
     return give_up
 
@@ -201,7 +205,7 @@ def _same_id(body: bytes, *, generation: int = 0) -> str:
     return real_message_id(msgspec.json.encode(plain))
 
 
-real_message_id = hints.message_id
+real_message_id = pointers.message_id
 
 
 class _NoDeadLetters:
@@ -252,13 +256,13 @@ ABLATIONS: tuple[Ablation, ...] = (
     Ablation(name="attach, inbox side", what="a callback hastens nothing", experiment=_instead("decide", _nothing_hastened)),
     Ablation(name="stale callback", what="a callback of an old attempt counts", experiment=_instead("decide", _any_callback)),
     Ablation(name="revision of a command", what="a command is never stale",
-             experiment=_with_patch((controlling, "refusal", _always_fresh(controlling.refusal)))),
+             experiment=_with_patch((controlling, "refusal", _always_fresh(actions.refusal)))),
     Ablation(name="ledger key", what="an entry may be booked twice", experiment=_without(ledger_unique=False),
              elsewhere="tests/contract/store"),
     Ablation(name="refund guard", what="more may be given back than was taken", experiment=_without(refund_guard=False),
              elsewhere="tests/contract/store"),
     Ablation(name="reconcile before retry", what="an unknown outcome is tried again at once",
-             experiment=_with_patch((outcomes, "look", _no_look(outcomes.look)))),
+             experiment=_with_patch((outcomes, "look", _no_look(reconciling.look)))),
     Ablation(name="derived tokens", what="the provider is given a new token each time",
              experiment=_with_patch((executor, "provider_token_for", _any_token))),
     Ablation(name="epoch in fences", what="a restored store counts fences on from its past",

@@ -169,7 +169,9 @@ class SimulatedActivity(Activity):
         made = made_for(self._stage.plan_of(call.run_id), call.step, ref)
         if self._facts.name.endswith("expand"):
             drawn = int(self._faults.number("expand", 0, 6))
-            return msgspec.structs.replace(made, result={**made.result, "count": drawn // 2, "paid": drawn % 2})
+            return msgspec.structs.replace(
+                made, result={**made.result, "count": drawn // 2, "paid": drawn % 2}
+            )
         return made
 
 
@@ -195,7 +197,9 @@ def made_for(plan: CompiledPlan, key: str, ref: str | None) -> Succeeded:
         )
         for item in step.artifacts
     )
-    return Succeeded(result=result, artifacts=artifacts, external_ref=ref, provider_cost=None if ref is None else 5)
+    return Succeeded(
+        result=result, artifacts=artifacts, external_ref=ref, provider_cost=None if ref is None else 5
+    )
 
 
 def _put(document: dict[str, Any], tokens: list[str], value: str) -> None:

@@ -155,4 +155,3 @@ class _Transaction:
         if fault == "executed_and_lost":
             raise self._away(f"the answer of {place} was lost")
         return answer
-

@@ -19,21 +19,25 @@ CHILD = "simulated.child@1"
 SIGNATURE = "signed"
 PROVIDER = "fake"
 
-_STYLES: dict[str, tuple[Style, ActivityFacts]] = {
-    f"{facts.name}@{facts.version}": (style, facts)
-    for style, facts in (
-        ("quick", ActivityFacts(name="free.quick", version=1)),
-        ("quick", ActivityFacts(name="free.short", version=1, pool="short")),
-        ("quick", ActivityFacts(name="free.undo", version=1)),
-        ("quick", ActivityFacts(name="free.expand", version=1)),
-        ("call", ActivityFacts(name="free.call", version=1)),
-        ("held", ActivityFacts(name="paid.held", version=1, paid=True, lookup=True)),
-        ("job", ActivityFacts(name="paid.job", version=1, paid=True, external=True, cancellable=True, lookup=True)),
-        ("job", ActivityFacts(name="paid.short", version=1, paid=True, external=True, lookup=True, pool="short")),
-        ("blind", ActivityFacts(name="paid.blind", version=1, paid=True, external=True)),
-        ("callback", ActivityFacts(name="paid.callback", version=1, paid=True, external=True, lookup=True)),
-    )
-}
+_ALL: tuple[tuple[Style, ActivityFacts], ...] = (
+    ("quick", ActivityFacts(name="free.quick", version=1)),
+    ("quick", ActivityFacts(name="free.short", version=1, pool="short")),
+    ("quick", ActivityFacts(name="free.undo", version=1)),
+    ("quick", ActivityFacts(name="free.expand", version=1)),
+    ("call", ActivityFacts(name="free.call", version=1)),
+    ("held", ActivityFacts(name="paid.held", version=1, paid=True, lookup=True)),
+    (
+        "job",
+        ActivityFacts(name="paid.job", version=1, paid=True, external=True, cancellable=True, lookup=True),
+    ),
+    (
+        "job",
+        ActivityFacts(name="paid.short", version=1, paid=True, external=True, lookup=True, pool="short"),
+    ),
+    ("blind", ActivityFacts(name="paid.blind", version=1, paid=True, external=True)),
+    ("callback", ActivityFacts(name="paid.callback", version=1, paid=True, external=True, lookup=True)),
+)
+_STYLES = {f"{facts.name}@{facts.version}": (style, facts) for style, facts in _ALL}
 
 PAID = tuple(name for name, (_, facts) in _STYLES.items() if facts.paid)
 FREE = ("free.quick@1", "free.short@1", "free.call@1")
@@ -79,7 +83,10 @@ def simulated_app(stage: Stage) -> SimulatedApp:
 
 def expand(result: dict[str, Any]) -> list[Step]:
     """The fragment that an expansion is answered with: as many steps as its result says."""
-    made = [Step(f"{result['made']}.free{number}", activity="free.quick@1") for number in range(result.get("count", 1))]
+    made = [
+        Step(f"{result['made']}.free{number}", activity="free.quick@1")
+        for number in range(result.get("count", 1))
+    ]
     if result.get("paid"):
         made.append(Step(f"{result['made']}.paid", activity="paid.job@1", price_key="made"))
     return made
@@ -91,5 +98,8 @@ def verify_callback(headers: Mapping[str, str], raw: bytes) -> AuthenticCallback
         return None
     said = msgspec.json.decode(raw)
     return AuthenticCallback(
-        dedupe_key=said["delivery"], type=said["type"], external_ref=said["ref"], payload={"type": said["type"]}
+        dedupe_key=said["delivery"],
+        type=said["type"],
+        external_ref=said["ref"],
+        payload={"type": said["type"]},
     )

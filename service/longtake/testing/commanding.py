@@ -56,7 +56,9 @@ def _fork(chance: Random, summary: Summary) -> Payload | None:
 
 
 CONTROLS: dict[str, Control] = {
-    "cancel": Control(action="cancel_generation", payload=lambda chance, summary: {"reason": "enough"}, weight=0.12),
+    "cancel": Control(
+        action="cancel_generation", payload=lambda chance, summary: {"reason": "enough"}, weight=0.12
+    ),
     "retry": Control(action="retry_generation", payload=_retry, weight=2.0),
     "pause": Control(action="pause_generation", payload=lambda chance, summary: {}),
     "resume": Control(action="resume_generation", payload=lambda chance, summary: {}, weight=3.0),
@@ -69,20 +71,27 @@ CONTROLS: dict[str, Control] = {
         },
         weight=1.5,
     ),
-    "steer": Control(action="steer_generation", payload=lambda chance, summary: {}, weight=0.5, starts_run=True),
+    "steer": Control(
+        action="steer_generation", payload=lambda chance, summary: {}, weight=0.25, starts_run=True
+    ),
     "follow_up": Control(
         action="follow_up_generation",
         payload=lambda chance, summary: {},
-        weight=0.4,
+        weight=0.12,
         needs_revision=False,
         starts_run=True,
     ),
     "fork": Control(
-        action="fork_generation", payload=_fork, weight=0.6, needs_revision=False, starts_run=True
+        action="fork_generation", payload=_fork, weight=0.3, needs_revision=False, starts_run=True
     ),
 }
 
 STARTS: dict[str, float] = {"generation": 6.0, "new_turn": 1.0, "utility": 0.6, "export": 0.8}
+
+RUNS_MAX = 5
+"""Runs of one world that clients start; children come on top."""
+CLOSING = ("retry", "resume", "provide_input", "send_event", "cancel", "pause")
+"""Kinds that a person uses to bring what waits to an end."""
 
 UNTARGETED = frozenset({"cancel", "retry", "pause", "resume", "steer"})
 """Kinds that are about the whole run: what they ask for cannot be wrong when the run offers them."""
@@ -112,7 +121,12 @@ async def start(session: Session, kind: str, plan: Any, *, channel: Any = "http"
         client_command_id=session.new_id(),
     )
     told = await session.send(command, channel=channel)
-    if told is not None and told.receipt is not None and told.receipt.run_id is not None and told.receipt.problem is None:
+    if (
+        told is not None
+        and told.receipt is not None
+        and told.receipt.run_id is not None
+        and told.receipt.problem is None
+    ):
         session.runs.append(uuid.UUID(told.receipt.run_id))
 
 
@@ -121,7 +135,12 @@ async def meddle(session: Session, others: list[Session], *, until: float, busy:
     chance = session.chance
     while session.world.monotonic() < until:
         await session.world.sleep(1 + chance.expovariate(1 / busy))
-        runs = [run_id for other in others for run_id in other.runs if other.principal.tenant == session.principal.tenant]
+        runs = [
+            run_id
+            for other in others
+            for run_id in other.runs
+            if other.principal.tenant == session.principal.tenant
+        ]
         if not runs:
             continue
         if chance.random() < 0.15:
@@ -136,7 +155,12 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
     if summary is None:
         return False
     offered = summary["available_actions"]
-    names = [name for name in (kinds or ENABLED_CONTROLS) if CONTROLS[name].action in offered]
+    many = len(session.database.tables.runs) >= RUNS_MAX
+    names = [
+        name
+        for name in (kinds or ENABLED_CONTROLS)
+        if CONTROLS[name].action in offered and not (many and CONTROLS[name].starts_run)
+    ]
     if not careful and chance.random() < 0.15:
         names = list(ENABLED_CONTROLS)
     if not names:
@@ -149,11 +173,16 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
     if row is None:
         return False
     rule = CONTROLS[kind]
-    payload = rule.payload(chance, {**summary, "_step": _some_step(session, run_id), "_events": _events(session, run_id)})
+    payload = rule.payload(
+        chance, {**summary, "_step": _some_step(session, run_id), "_events": _events(session, run_id)}
+    )
     if payload is None:
         return False
     if rule.starts_run and kind == "follow_up":
-        payload = {"workflow": WORKFLOW, "input": {"plan": msgspec.to_builtins(random_plan(session.new_id()))}}
+        payload = {
+            "workflow": WORKFLOW,
+            "input": {"plan": msgspec.to_builtins(random_plan(session.new_id()))},
+        }
     revision: int = summary["revision"]
     expected = revision
     if not careful and chance.random() < 0.2:
@@ -182,11 +211,14 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
         and expected == revision == receipt.revision
         and told.epoch == session.database.store_epoch
         and kind in UNTARGETED
-        and (kind != "retry" or summary["blockers"])  # with nothing blocked it is offered for a step that was spared
+        and (
+            kind != "retry" or summary["blockers"]
+        )  # with nothing blocked it is offered for a step that was spared
         and not payload.get("step")
     ):
         session.observer.broken(
-            "P3", f"{kind} was offered at revision {revision} of {run_id} and refused there: {receipt.problem}"
+            "P3",
+            f"{kind} was offered at revision {revision} of {run_id} and refused there: {receipt.problem}",
         )
     return True
 

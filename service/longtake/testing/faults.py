@@ -80,7 +80,10 @@ def draw_profile(seed: int | str, *, safety_seconds: float = 240.0) -> Profile:
     storms: list[tuple[float, str]] = []
     for name in STORMS:
         if chance.random() < (0.12 if name in ("store_rewound", "deployed") else 0.22):
-            storms += [(round(chance.uniform(2, safety_seconds * 0.9), 3), name) for _ in range(1 + (chance.random() < 0.3))]
+            storms += [
+                (round(chance.uniform(2, safety_seconds * 0.9), 3), name)
+                for _ in range(1 + (chance.random() < 0.3))
+            ]
     return Profile(rates=rates, storms=tuple(sorted(storms)), safety_seconds=safety_seconds)
 
 

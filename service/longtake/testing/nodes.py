@@ -6,12 +6,13 @@ Leaves to others: what moves in the world besides (site.py).
 
 import itertools
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from longtake.contracts.effects import ClaimedEffect
 from longtake.contracts.ids import callback_token_for
 from longtake.engine.admission import Admission
+from longtake.engine.deciding import commit_of
 from longtake.engine.dispatch_loop import DispatchLoop
 from longtake.engine.dispatcher import DOORBELL_PLANS, DOORBELL_RELAY, Dispatcher
 from longtake.engine.hints import Hints
@@ -103,15 +104,28 @@ class _Node:
         everything, process, database = self._all, self._process, self._all.database
         epoch = database.store_epoch
         wrap = everything.wrap
-        self.sweep = self._store("sweep", MemorySweepStore(database, incarnation=self._incarnation, owner=self._owner))
+        self.sweep = self._store(
+            "sweep", MemorySweepStore(database, incarnation=self._incarnation, owner=self._owner)
+        )
         guard = StreamGuard(self.sweep)
         connection = everything.wires.connect(process, guard.seen)
+
+        def spawn(work: Coroutine[Any, Any, None]) -> None:
+            process.spawn("hints", work)
+
         self.transport: Any = connection
-        self.hints = wrap("hints", Hints(
-            connection.publisher, store_epoch=epoch, spawn=lambda work: process.spawn("hints", work) and None
-        ))
+        self.hints = wrap(
+            "hints",
+            Hints(
+                connection.publisher,
+                store_epoch=epoch,
+                spawn=spawn,
+            ),
+        )
         self.doorbell = everything.doorbell
-        process.memory["provider"] = Port(process, "provider", everything.provider, everything.faults, away=TimeoutError)
+        process.memory["provider"] = Port(
+            process, "provider", everything.provider, everything.faults, away=TimeoutError
+        )
         guard.doorbell = self.doorbell
         process.spawn("presence", self._presence())
         process.spawn("topology", self._topology(connection))
@@ -120,9 +134,12 @@ class _Node:
             store = self._store(
                 "decisions", MemoryDecisionStore(database, store_epoch=epoch, incarnation=self._incarnation)
             )
-            dispatcher = wrap("dispatcher", Dispatcher(
-                store, self.hints, self.doorbell, store_epoch=epoch, decide=wrap("decide", _decide)
-            ))
+            dispatcher = wrap(
+                "dispatcher",
+                Dispatcher(
+                    store, self.hints, self.doorbell, store_epoch=epoch, decide=wrap("decide", commit_of)
+                ),
+            )
             process.memory["dispatcher"] = dispatcher
             for lane in LANES:
                 loop = DispatchLoop(
@@ -289,7 +306,7 @@ class _Node:
                 seconds = 0.0 if busy else await PACE.seconds(self.sweep)
             except (AuthorityUnavailable, TransportUnavailable) as error:
                 if isinstance(role, Sweeper) and isinstance(error, AuthorityUnavailable):
-                    role._connected_since = None
+                    role.forget_connection()
                 seconds = PACE.away_seconds
             if seconds > 0:
                 await self.doorbell.wait(bell, timeout_seconds=seconds)
@@ -339,9 +356,3 @@ def _callback_url(effect: ClaimedEffect, provider: str) -> str:
 def hash_of(name: str) -> int:
     """A small number for a name, the same in every process of ours."""
     return uuid.uuid5(uuid.NAMESPACE_OID, name).int & 0xFFFF
-
-
-def _decide(run: Any, facts: Any, *, traceparent: str | None) -> Any:
-    from longtake.engine.deciding import commit_of
-
-    return commit_of(run, facts, traceparent=traceparent)

@@ -71,7 +71,11 @@ class Outside:
 
     async def _ask(self, what: str, serve: Callable[[Process], Coroutine[Any, Any, Any]]) -> Any:
         """Have some process with the role api do it."""
-        servers = [process for process in self._world.processes.values() if process.alive and "admission" in process.memory]
+        servers = [
+            process
+            for process in self._world.processes.values()
+            if process.alive and "admission" in process.memory
+        ]
         if not servers:
             await self._world.sleep(0.5)
             raise Lost
@@ -151,9 +155,21 @@ class Outside:
             number = next(self._numbers)
             nothing = uuid.UUID(int=number)
             bodies = (
-                (CALLBACK_STREAM, "longtake.v1.callback.1", encode_pointers(CallbackPointers(epoch=1, effects=(nothing,)))),
-                (CALLBACK_STREAM, "longtake.v1.callback.2", encode_pointers(CallbackPointers(epoch=1, runs=(nothing,)))),
-                (EFFECT_STREAM, "longtake.v1.effect.default", encode_pointers(EffectPointers(epoch=1, effects=((nothing, 1, 1),)))),
+                (
+                    CALLBACK_STREAM,
+                    "longtake.v1.callback.1",
+                    encode_pointers(CallbackPointers(epoch=1, effects=(nothing,))),
+                ),
+                (
+                    CALLBACK_STREAM,
+                    "longtake.v1.callback.2",
+                    encode_pointers(CallbackPointers(epoch=1, runs=(nothing,))),
+                ),
+                (
+                    EFFECT_STREAM,
+                    "longtake.v1.effect.default",
+                    encode_pointers(EffectPointers(epoch=1, effects=((nothing, 1, 1),))),
+                ),
                 (CALLBACK_STREAM, "longtake.v1.callback.0", b'{"nonsense":'),
                 (EFFECT_STREAM, "longtake.v1.effect.short", b"\x00\xff"),
                 (COMMAND_STREAM, "longtake.v1.command.t1.cancel", b'{"kind":"cancel","surprise":1}'),
@@ -166,7 +182,10 @@ class Outside:
     async def _forge(self, callback: Callback) -> None:
         """A stranger who knows the address but not the secret, and one who knows neither."""
         raw = to_json({"delivery": f"{callback.delivery}-forged", "type": "succeeded", "ref": callback.ref})
-        for url, headers in ((callback.url, {"signature": "guessed"}), (callback.url[:-3] + "xyz", {"signature": SIGNATURE})):
+        for url, headers in (
+            (callback.url, {"signature": "guessed"}),
+            (callback.url[:-3] + "xyz", {"signature": SIGNATURE}),
+        ):
             try:
                 await self._receive(url, headers, raw)
             except (Lost, AuthorityUnavailable, Refused):

@@ -76,7 +76,9 @@ def _wait(chance: Random, key: str) -> Fields:
 
 
 def _run(chance: Random, key: str) -> Fields:
-    child = _plan(Random(chance.random()), steps=chance.randint(1, 2), kinds=("activity", "sleep"), child=True)
+    child = _plan(
+        Random(chance.random()), steps=chance.randint(1, 2), kinds=("activity", "sleep"), child=True
+    )
     # References of the child's plan would be taken for those of the step whose input it is.
     bare = tuple(msgspec.structs.replace(step, input={}, when=None) for step in child.steps)
     child = msgspec.structs.replace(child, steps=bare)
@@ -125,7 +127,8 @@ def random_plan(seed: int | str, *, kinds: tuple[str, ...] | None = None, paid: 
     if paid:
         return plan
     free = tuple(
-        msgspec.structs.replace(step, activity="free.call@1", price=0) if step.price else step for step in plan.steps
+        msgspec.structs.replace(step, activity="free.call@1", price=0) if step.price else step
+        for step in plan.steps
     )
     return msgspec.structs.replace(plan, steps=free, cost_cap=None)
 

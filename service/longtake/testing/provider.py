@@ -91,7 +91,12 @@ class FakeProvider:
     def job_of(self, run_id: uuid.UUID, step: str, attempt: int) -> Job | None:
         """The job that was taken for an attempt, by whatever token."""
         return next(
-            (job for job in self.jobs.values() if (job.run_id, job.step, job.attempt) == (run_id, step, attempt)), None
+            (
+                job
+                for job in self.jobs.values()
+                if (job.run_id, job.step, job.attempt) == (run_id, step, attempt)
+            ),
+            None,
         )
 
     async def submit(
@@ -138,7 +143,14 @@ class FakeProvider:
         return "stopped"
 
     def _take(
-        self, verb: Verb, token: str, run_id: uuid.UUID, step: str, attempt: int, url: str | None, lookup: bool
+        self,
+        verb: Verb,
+        token: str,
+        run_id: uuid.UUID,
+        step: str,
+        attempt: int,
+        url: str | None,
+        lookup: bool,
     ) -> Job:
         faults = self._faults
         self._refuse_sometimes()
@@ -206,7 +218,9 @@ class FakeProvider:
             self._send(seconds + 0.5, job, url, "failed", f"{job.ref}-lie")
         self._send(seconds, job, url, "succeeded" if not job.fails else "failed", f"{job.ref}-end")
         if faults.happens("callback_twice", "callback"):
-            self._send(seconds + faults.number("callback.twice", 0, 20), job, url, "succeeded", f"{job.ref}-end")
+            self._send(
+                seconds + faults.number("callback.twice", 0, 20), job, url, "succeeded", f"{job.ref}-end"
+            )
 
     def _send(self, seconds: float, job: Job, url: str, type_: str, delivery: str) -> None:
         callback = Callback(

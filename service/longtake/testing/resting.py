@@ -3,6 +3,7 @@
 Histories are folded and compared to the rows; ledger, holds, inbox, effects and the provider's witness are added up.
 """
 
+import itertools
 import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -86,7 +87,11 @@ class Judge:
                 f"{difference.folded[:200]}",
             )
         events = self._database.tables.events.get(run_id, [])
-        ends = [event.type for event in events if event.type in ("run_completed", "run_failed", "run_cancelled", "run_superseded")]
+        ends = [
+            event.type
+            for event in events
+            if event.type in ("run_completed", "run_failed", "run_cancelled", "run_superseded")
+        ]
         if (row.status in TERMINAL) != bool(ends) or len(ends) > 1:
             self.broken("I3", f"{run_id} is {row.status} with {len(ends)} terminal events")
 
@@ -117,13 +122,21 @@ class Judge:
             if entry.account != row.account or entry.tenant != row.tenant:
                 self.broken("I21", f"entry {entry.key} is not on the account of its run")
             if not 0 < entry.seq <= len(events) or events[entry.seq - 1].tx_id != entry.tx_id:
-                self.broken("I23", f"entry {entry.key} was not written with its event {entry.seq} of {run_id}")
-            named = f"{entry.kind}:{run_id}" if entry.step is None else f"{entry.kind}:{run_id}:{entry.step}:{entry.cycle}"
+                self.broken(
+                    "I23", f"entry {entry.key} was not written with its event {entry.seq} of {run_id}"
+                )
+            named = (
+                f"{entry.kind}:{run_id}"
+                if entry.step is None
+                else f"{entry.kind}:{run_id}:{entry.step}:{entry.cycle}"
+            )
             if entry.key != named:
                 self.broken("I22", f"the ledger key {entry.key} should be {named}")
         hold = tables.holds.get(run_id)
         if hold is not None and (row.status in TERMINAL) != (hold.released_at is not None):
-            self.broken("P8", f"the hold of {run_id}, which is {row.status}, was released at {hold.released_at}")
+            self.broken(
+                "P8", f"the hold of {run_id}, which is {row.status}, was released at {hold.released_at}"
+            )
         if row.status == "failed" and row.charged != row.refunded and self._billing(run_id) == "prepaid":
             self.broken("I24", f"{run_id} has failed and still costs {row.charged - row.refunded}")
 
@@ -158,7 +171,7 @@ class Judge:
         for claim in tables.claims.values():
             fences.setdefault(claim.effect_id, []).append(claim.fence)
         for effect_id, numbers in fences.items():
-            if any(later <= earlier for earlier, later in zip(numbers, numbers[1:], strict=False)):
+            if any(later <= earlier for earlier, later in itertools.pairwise(numbers)):
                 self.broken("I16", f"the fences of {effect_id} do not rise: {numbers}")
         for effect in tables.effects.values():
             if (effect.closed_at is None) != (effect.id in tables.open_effects.get(effect.run_id, {})):
@@ -168,7 +181,9 @@ class Judge:
             if effect.disposition == "applied" and effect.receipt is None:
                 self.broken("I15", f"effect {effect.id} is applied without a receipt")
             claimed = [claim for claim in tables.claims.values() if claim.effect_id == effect.id]
-            if not self._observer.clock_stepped and any(claim.claimed_at < effect.created_at for claim in claimed):
+            if not self._observer.clock_stepped and any(
+                claim.claimed_at < effect.created_at for claim in claimed
+            ):
                 self.broken("I32", f"effect {effect.id} was claimed before it was written")
 
     # --- callbacks ----------------------------------------------------------------------------------------------------
@@ -178,14 +193,21 @@ class Judge:
         keys = [(row.tenant, row.provider, row.dedupe_key) for row in tables.inbox.values()]
         if len(keys) != len(set(keys)):
             self.broken("I26", "a callback is stored twice")
-        known = {(callback.run_id, callback.step, callback.attempt, callback.delivery) for callback in self._provider.callbacks}
+        known = {
+            (callback.run_id, callback.step, callback.attempt, callback.delivery)
+            for callback in self._provider.callbacks
+        }
         for row in tables.inbox.values():
             run = tables.runs[row.run_id]
             if row.status == "pending" and not run.poisoned:
-                self.broken("I27", f"callback {row.id} of {row.step} was never looked at; its run is {run.status}")
+                self.broken(
+                    "I27", f"callback {row.id} of {row.step} was never looked at; its run is {run.status}"
+                )
             place = (row.run_id, row.step, row.attempt, row.dedupe_key.rpartition("/")[2])
             if place not in known:
-                self.broken("I28", f"callback {row.id} was stored and never sent by the provider: {row.dedupe_key}")
+                self.broken(
+                    "I28", f"callback {row.id} was stored and never sent by the provider: {row.dedupe_key}"
+                )
 
     def strays(self, settled: list[bytes]) -> None:
         """What named nothing was kept as a dead letter before it was settled (I30)."""
@@ -209,7 +231,9 @@ class Judge:
         for job in self._provider.jobs.values():
             place = (job.run_id, job.step, job.attempt)
             if place in taken:
-                self.broken("I18", f"{job.step}/{job.attempt} is at the provider as {taken[place]} and as {job.ref}")
+                self.broken(
+                    "I18", f"{job.step}/{job.attempt} is at the provider as {taken[place]} and as {job.ref}"
+                )
             taken[place] = job.ref
 
     def _witness(self) -> None:
@@ -218,7 +242,9 @@ class Judge:
         for request in self._provider.witness:
             expected = provider_token_for(request.run_id, step=request.step, attempt=request.attempt)
             if request.token and request.token != expected:
-                self.broken("I18", f"{request.step}/{request.attempt} was asked under a token that is not its own")
+                self.broken(
+                    "I18", f"{request.step}/{request.attempt} was asked under a token that is not its own"
+                )
             if request.verb not in ("submit", "hold"):
                 continue
             place = (request.run_id, request.step, request.attempt)
@@ -229,7 +255,8 @@ class Judge:
         for (run_id, step, attempt), count in jobs.items():
             if count > 1:
                 self.broken(
-                    "I25", f"{step}/{attempt} of {run_id} was asked of the provider {count} times on one attempt"
+                    "I25",
+                    f"{step}/{attempt} of {run_id} was asked of the provider {count} times on one attempt",
                 )
             run = tables.runs.get(run_id)
             seen = self._observer.runs.get(run_id)

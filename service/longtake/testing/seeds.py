@@ -38,5 +38,6 @@ def keep(result: Result, folder: Path) -> Path:
 def read_kept(folder: Path) -> list[tuple[Path, KeptSeed]]:
     """All kept seeds, by name of their file."""
     return [
-        (path, msgspec.json.decode(path.read_bytes(), type=KeptSeed)) for path in sorted(folder.glob("*.json"))
+        (path, msgspec.json.decode(path.read_bytes(), type=KeptSeed))
+        for path in sorted(folder.glob("*.json"))
     ]

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.codec import to_json
+from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
 from longtake.errors import AuthorityUnavailable, Refused
 from longtake.memory.store_session import MemoryDatabase
@@ -135,7 +135,11 @@ class Session:
 
     def _hear(self, told: Told, receipt: Receipt) -> None:
         told.refused = None
-        if told.receipt is not None and to_json(told.receipt) != to_json(receipt) and told.epoch == self.database.store_epoch:
+        if (
+            told.receipt is not None
+            and to_json(told.receipt) != to_json(receipt)
+            and told.epoch == self.database.store_epoch
+        ):
             self.observer.broken("I9", f"{told.command.client_command_id} was answered in two ways")
         told.receipt = receipt
         told.answered_at = self.world.monotonic()
@@ -163,7 +167,11 @@ class Session:
             return
         except Refused as refusal:
             slug = refusal.problem.slug
-            if not changed and slug not in ("command-in-progress", "unavailable") and epoch == told.epoch == self.database.store_epoch:
+            if (
+                not changed
+                and slug not in ("command-in-progress", "unavailable")
+                and epoch == told.epoch == self.database.store_epoch
+            ):
                 self.observer.broken("I9", f"the repeat of {command.client_command_id} was refused: {slug}")
             return
         if epoch != told.epoch or epoch != self.database.store_epoch:
@@ -191,6 +199,12 @@ class Session:
                 self.observer.broken("I8", f"{key[2]} was answered {receipt.status} and has no row")
                 continue
             if to_json(row.receipt) != to_json(receipt):
-                self.observer.broken("I9", f"the row of {key[2]} says something else than its sender was told")
-            if receipt.problem is None and receipt.run_id is not None and uuid.UUID(receipt.run_id) not in tables.runs:
+                self.observer.broken(
+                    "I9", f"the row of {key[2]} says something else than its sender was told"
+                )
+            if (
+                receipt.problem is None
+                and receipt.run_id is not None
+                and uuid.UUID(receipt.run_id) not in tables.runs
+            ):
                 self.observer.broken("I8", f"{key[2]} was answered with a run that does not exist")

@@ -63,7 +63,8 @@ def explain(result: Result) -> str:
     lines.append(f"storms: {', '.join(storms) or 'none'}")
     lines.append(f"the last of {len(result.trace)} calls:")
     lines += [
-        f"  {at / 1e6:10.4f}  {who:28} {place} {fault}" for at, who, place, fault in result.trace[-TRACE_LINES:]
+        f"  {at / 1e6:10.4f}  {who:28} {place} {fault}"
+        for at, who, place, fault in result.trace[-TRACE_LINES:]
     ]
     lines.append(f"again: make simulate SEEDS=1 FROM={result.seed}")
     return "\n".join(lines)

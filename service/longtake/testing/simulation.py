@@ -3,25 +3,23 @@
 `play` is what everything else stands on: the suite, the long command, the ablations, a user's own workflows.
 """
 
-from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
 import msgspec
 import structlog
 
-from longtake.contracts.principal import Principal
-from longtake.memory import Defences, MemoryAuditStore, MemoryDatabase
+from longtake.memory import MemoryAuditStore, MemoryDatabase
 from longtake.testing.activities import Stage
 from longtake.testing.catalogue import SimulatedApp, simulated_app
-from longtake.testing.commanding import control, meddle, start_runs
 from longtake.testing.faults import Faults, Profile, draw_profile
-from longtake.testing.nodes import Deployment, Wrap
-from longtake.testing.observing import Observer, Violation
+from longtake.testing.nodes import Deployment
+from longtake.testing.observing import Observer
 from longtake.testing.outside import Outside
 from longtake.testing.provider import FakeProvider
 from longtake.testing.resting import PATIENT, TERMINAL, Judge
-from longtake.testing.sessions import Session
+from longtake.testing.scenario import TENANTS, Experiment, Scenario, Stagehand, close, crowd
+from longtake.testing.seen import Violation
 from longtake.testing.storms import Storms
 from longtake.testing.wires import Wires
 from longtake.testing.world import MICRO, World
@@ -31,10 +29,12 @@ LIVENESS_SECONDS = 1800.0
 """How long, in virtual time, a world may take to come to rest when nothing goes wrong any more."""
 STEPS_MAX = 60_000
 FUNDS = 1000
-TENANTS = ("t1", "t2")
 
 LAYOUTS: tuple[tuple[tuple[str, ...], ...], ...] = (
-    (("api", "dispatcher", "relay", "sweeper", "worker"), ("api", "dispatcher", "relay", "sweeper", "worker")),
+    (
+        ("api", "dispatcher", "relay", "sweeper", "worker"),
+        ("api", "dispatcher", "relay", "sweeper", "worker"),
+    ),
     (("api", "dispatcher", "relay", "sweeper"), ("worker",), ("worker", "dispatcher")),
     (("api",), ("dispatcher", "relay", "sweeper"), ("worker", "api", "dispatcher", "sweeper"), ("worker",)),
 )
@@ -65,54 +65,6 @@ class Result(msgspec.Struct, kw_only=True):
         return bool(self.violations)
 
 
-class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different from the real thing, for the sake of an experiment; nothing by default."""
-
-    defences: Defences = Defences()
-    wrap: Wrap | None = None
-    """Puts something else in the place of an object of a process."""
-    patch: Callable[[], Any] | None = None
-    """Makes a context in which functions are patched."""
-
-
-class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """Who does what in a world; the default is a crowd of clients with random plans."""
-
-    app: Any = None
-    """An application; None: the one of the random worlds."""
-    script: Callable[["Stagehand"], Iterable[tuple[str, Any]]] | None = None
-    """(name, coroutine) of the actors that play the clients."""
-
-
-class Stagehand(msgspec.Struct, kw_only=True):
-    """What a scenario's clients are made of."""
-
-    world: World
-    database: MemoryDatabase
-    observer: Observer
-    outside: Outside
-    seed: int | str
-    profile: Profile
-    sessions: list[Session]
-
-    def session(self, name: str, tenant: str) -> Session:
-        """One more client."""
-        made = Session(
-            self.world,
-            self.database,
-            self.observer,
-            self.outside.admit,
-            name=name,
-            principal=Principal(tenant=tenant, actor=name, roles=("operator",)) if _has_roles() else Principal(tenant=tenant, actor=name),
-        )
-        self.sessions.append(made)
-        return made
-
-
-def _has_roles() -> bool:
-    return "roles" in {field.name for field in msgspec.structs.fields(Principal)}
-
-
 _stage = Stage()
 _app: SimulatedApp | None = None
 
@@ -124,7 +76,7 @@ def _default_app() -> SimulatedApp:
     return _app
 
 
-class quiet:  # noqa: N801 - a context manager that reads as a word
+class quiet:
     """No log while a world runs: its failures are told by invariants."""
 
     def __enter__(self) -> None:
@@ -159,9 +111,13 @@ def play(
     drawn = draw_profile(seed) if profile is None else profile
     with quiet():
         if experiment.patch is None:
-            return _Play(seed, drawn, experiment, scenario, stage or _stage, stop_at_first=stop_at_first).run()
+            return _Play(
+                seed, drawn, experiment, scenario, stage or _stage, stop_at_first=stop_at_first
+            ).run()
         with experiment.patch():
-            return _Play(seed, drawn, experiment, scenario, stage or _stage, stop_at_first=stop_at_first).run()
+            return _Play(
+                seed, drawn, experiment, scenario, stage or _stage, stop_at_first=stop_at_first
+            ).run()
 
 
 class _Play:
@@ -231,7 +187,9 @@ class _Play:
             for session in self.hand.sessions[:1]:
                 self.outside.process.spawn("closer", close(session, self.hand.sessions))
             end = self.world.monotonic() + LIVENESS_SECONDS
-            while not stopped and not at_rest and self.world.monotonic() < end and self.world.steps < STEPS_MAX:
+            while (
+                not stopped and not at_rest and self.world.monotonic() < end and self.world.steps < STEPS_MAX
+            ):
                 stopped = self._go(self.world.monotonic() + 20)
                 at_rest = self._rests()
             if not stopped and not at_rest:
@@ -286,7 +244,9 @@ class _Play:
                 return f"{run_id} is {row.status} {row.blockers} with {states}"
             for key, timer in tables.timers.items():
                 if key[0] == run_id and (timer.due_at - now).total_seconds() < 600:
-                    return f"timer {key[1]} of {run_id} is due in {(timer.due_at - now).total_seconds():.0f} s"
+                    return (
+                        f"timer {key[1]} of {run_id} is due in {(timer.due_at - now).total_seconds():.0f} s"
+                    )
         return self.wires.backlog()
 
     def _was_planned_by_drifted_code(self, run_id: Any) -> bool:
@@ -306,8 +266,13 @@ class _Play:
     def _queued(self, run_id: Any) -> bool:
         """A queued run waits for a holder of its scopes, which waits for a person."""
         seen = self.observer.runs.get(run_id)
-        return seen is not None and seen.queued and any(
-            row.status not in TERMINAL and other != run_id for other, row in self.database.tables.runs.items()
+        return (
+            seen is not None
+            and seen.queued
+            and any(
+                row.status not in TERMINAL and other != run_id
+                for other, row in self.database.tables.runs.items()
+            )
         )
 
     def _result(self, at_rest: bool) -> Result:
@@ -354,27 +319,6 @@ class _Play:
         )
 
 
-def crowd(hand: Stagehand) -> Iterable[tuple[str, Any]]:
-    """Two clients who start runs, and two who meddle with them, over one or two tenants."""
-    chance = Random(f"crowd|{hand.seed}")
-    until = hand.profile.safety_seconds * 0.8
-    starters = [hand.session("ann", "t1"), hand.session("bob", chance.choice(TENANTS))]
-    meddlers = [hand.session("eve", "t1"), hand.session("kim", chance.choice(TENANTS))]
-    for number, session in enumerate(starters):
-        yield session.name, start_runs(session, runs=chance.randint(1, 2), seed=f"{hand.seed}|{number}")
-    for session in meddlers:
-        yield session.name, meddle(session, starters, until=until, busy=chance.choice((4.0, 15.0, 60.0)))
-
-
-async def close(session: Session, sessions: Sequence[Session]) -> None:
-    """When nothing goes wrong any more: a person who goes through what waits, and decides about half of it."""
-    runs = list(dict.fromkeys(run_id for other in sessions for run_id in other.runs if other.principal.tenant == session.principal.tenant))
-    for run_id in runs:
-        if session.chance.random() < 0.6:
-            await session.world.sleep(session.chance.random() * 30)
-            await control(session, run_id, careful=True)
-
-
 class _Hooks:
     """Where a statement goes that waits for a lock."""
 
@@ -399,4 +343,3 @@ class _AuthorityFaults:
     def hides(self, statement: str, run_id: Any) -> bool:
         """Now and then a reader of many runs does not see the last of one yet."""
         return self._faults.happens("hidden", f"rows.{statement}")
-

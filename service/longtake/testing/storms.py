@@ -81,7 +81,11 @@ class Storms:
         self._faults.away_until["transport"] = self._world.now_us + int(seconds * MICRO)
 
     def _process_killed(self) -> None:
-        alive = [process for process in self._world.processes.values() if process.alive and process.name != "outside"]
+        alive = [
+            process
+            for process in self._world.processes.values()
+            if process.alive and process.name != "outside"
+        ]
         if alive:
             process = self._world.random.choice(alive)
             process.kill()
@@ -101,7 +105,11 @@ class Storms:
         nodes = [process for process in self._world.processes.values() if process.name != "outside"]
         for process in nodes:
             # A worker of the lost past may go on as a zombie; whoever decides is started anew (docs: restoring).
-            if "admission" in process.memory or "dispatcher" in process.memory or self._faults.chance("zombie", 0.5):
+            if (
+                "admission" in process.memory
+                or "dispatcher" in process.memory
+                or self._faults.chance("zombie", 0.5)
+            ):
                 process.kill()
         back = self._snapshots[-min(len(self._snapshots), 1 + int(self._world.random.random() * 2))]
         self._all.database.restore(back)
@@ -120,7 +128,9 @@ class Storms:
         self._deploy(app, drifts=drifts)
         if drifts:
             # The build that plans as before comes back after a while.
-            self._world.later(self._faults.number("deployed", 10, 60), lambda: self._deploy(app, drifts=False))
+            self._world.later(
+                self._faults.number("deployed", 10, 60), lambda: self._deploy(app, drifts=False)
+            )
 
     def _deploy(self, app: SimulatedApp, *, drifts: bool) -> None:
         self._deployments += 1
@@ -131,5 +141,3 @@ class Storms:
             if process.alive and process.name != "outside":
                 process.kill()
                 self._world.later(0.2 + self._world.random.random() * 5, process.start)
-
-

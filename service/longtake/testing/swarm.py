@@ -13,7 +13,14 @@ import msgspec
 
 from longtake.testing import plans
 from longtake.testing.commanding import CONTROLS, ENABLED_CONTROLS, ENABLED_STARTS
-from longtake.testing.faults import CALL_FAULTS, OTHER_FAULTS, PROVIDER_FAULTS, STORMS, TRANSPORT_FAULTS, Profile
+from longtake.testing.faults import (
+    CALL_FAULTS,
+    OTHER_FAULTS,
+    PROVIDER_FAULTS,
+    STORMS,
+    TRANSPORT_FAULTS,
+    Profile,
+)
 from longtake.testing.simulation import Result, play
 
 SHARE_MIN = 0.01
@@ -74,7 +81,7 @@ class Tally(msgspec.Struct, kw_only=True):
     def report(self) -> str:
         """The whole of it, as a table."""
         lines = [
-            f"{self.seeds} seeds in {self.seconds:.1f} s: {self.seeds / max(self.seconds, 1e-9):.1f} schedules/s, "
+            f"{self.seeds} seeds in {self.seconds:.1f} s: {self.seeds / max(self.seconds, 1e-9):.1f} schedules/s",
             f"{self.steps / max(self.seeds, 1):.0f} steps and {self.events / max(self.seeds, 1):.1f} events a seed",
             f"reached the end of the liveness phase: {self.at_rest} ({100 * self.at_rest / max(self.seeds, 1):.2f} %)",
             f"played twice and equal: {self.twice}",
@@ -82,7 +89,9 @@ class Tally(msgspec.Struct, kw_only=True):
             f"runs by status: {_shown(self.statuses, sum(self.statuses.values()))}",
         ]
         for dimension in ("fault", "command", "kind", "join", "place", "answer", "event"):
-            lines.append(f"{dimension}, in % of seeds: {_shown(self.occurred.get(dimension, {}), self.seeds)}")
+            lines.append(
+                f"{dimension}, in % of seeds: {_shown(self.occurred.get(dimension, {}), self.seeds)}"
+            )
         return "\n".join(lines)
 
 
@@ -135,7 +144,7 @@ def digest_of(result: Result) -> Any:
 
 
 def _unequal() -> Any:
-    from longtake.testing.observing import Violation
+    from longtake.testing.seen import Violation
 
     return Violation(invariant="I5", message="the seed did not give the same trace twice", at=0.0)
 

@@ -39,9 +39,7 @@ class Wires:
         """Receipts that were told to fire-and-forget producers."""
         self.settled_strays: list[bytes] = []
         """Bodies of messages that name nothing and that somebody acked or terminated."""
-        self.broker = _Broker(
-            _BrokerClock(world), rng=world.random, faults=_Fates(self), on_news=self._tell
-        )
+        self.broker = _Broker(_BrokerClock(world), rng=world.random, faults=_Fates(self), on_news=self._tell)
         self.broker.settled_strays = self.settled_strays
         operator = MemoryTransport(self.broker, hooks=_Waits(self))
         for pool in pools:
@@ -62,7 +60,9 @@ class Wires:
     def _tell(self, stream: str) -> None:
         now = self.now()
         for (name, durable), consumer in self.broker.consumers.items():
-            if name == stream and (consumer.ready or ((due := consumer.next_due()) is not None and due <= now)):
+            if name == stream and (
+                consumer.ready or ((due := consumer.next_due()) is not None and due <= now)
+            ):
                 self.world.sound(f"news.{durable}")
 
     def tell_later(self, stream: str, seconds: float) -> None:
@@ -78,7 +78,8 @@ class Wires:
     def seconds_until_due(self, durable: str) -> float:
         """How long nothing will come for a consumer unless somebody publishes."""
         due = next(
-            (consumer.next_due() for (_, name), consumer in self.broker.consumers.items() if name == durable), None
+            (consumer.next_due() for (_, name), consumer in self.broker.consumers.items() if name == durable),
+            None,
         )
         if due is None:
             return LISTEN_SECONDS
@@ -173,7 +174,11 @@ class _Fates:
         if not faults.on:
             return STORED
         place = f"publish.{subject[12:20]}"
-        ahead = 1 + int(self._world.random.random() * REORDER_WINDOW_MAX) if faults.happens("reorder", place) else 0
+        ahead = (
+            1 + int(self._world.random.random() * REORDER_WINDOW_MAX)
+            if faults.happens("reorder", place)
+            else 0
+        )
         if faults.happens("loss", place):
             return PublishFate("lie")
         if faults.happens("duplicate", place):
@@ -216,7 +221,9 @@ class _Fates:
 
 
 def _stream_of(subject: str) -> str:
-    return {"c": LT_COMMAND, "e": LT_EFFECT}.get(subject[12], LT_COMMAND) if subject[13] != "a" else LT_CALLBACK
+    return (
+        {"c": LT_COMMAND, "e": LT_EFFECT}.get(subject[12], LT_COMMAND) if subject[13] != "a" else LT_CALLBACK
+    )
 
 
 class _Waits:

@@ -175,7 +175,14 @@ class World:
         self._count += 1
         heapq.heappush(
             self._heap,
-            (self.now_us + after_us, int(self.random.random() * 65536), self._count, actor, actor.token, None),
+            (
+                self.now_us + after_us,
+                int(self.random.random() * 65536),
+                self._count,
+                actor,
+                actor.token,
+                None,
+            ),
         )
 
     # --- what actors await ------------------------------------------------------------------------------------------
@@ -237,8 +244,7 @@ class World:
                 self.now_us = until_us
                 return False
             due, _, _, actor, token, function = heapq.heappop(heap)
-            if due > self.now_us:
-                self.now_us = due
+            self.now_us = max(self.now_us, due)
             if actor is None:
                 assert function is not None, "an entry is an actor or a function"
                 function()
@@ -250,7 +256,15 @@ class World:
             if actor.process.frozen_until > self.now_us:
                 self._count += 1
                 heapq.heappush(
-                    heap, (actor.process.frozen_until, int(self.random.random() * 65536), self._count, actor, token, None)
+                    heap,
+                    (
+                        actor.process.frozen_until,
+                        int(self.random.random() * 65536),
+                        self._count,
+                        actor,
+                        token,
+                        None,
+                    ),
                 )
                 continue
             self.steps += 1
