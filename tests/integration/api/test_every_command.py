@@ -100,6 +100,28 @@ async def test_a_steered_run_gives_way_to_a_successor_and_both_name_each_other(s
     await proved(studio, old, steered.run_id)
 
 
+@promise("W06", "W10")
+async def test_starting_again_what_is_paused_or_ended_changes_nothing(studio):
+    """The same start gives the same run, whatever has become of it; a cancel is the end of it."""
+    run_id = await studio.start("chain@1", "once")
+    await studio.client.pause(run_id)
+    seen = (await studio.client.summary(run_id)).revision
+
+    assert run_id == await studio.start("chain@1", "once")
+    assert ("paused", seen) == (
+        (await studio.client.summary(run_id)).status,
+        (await studio.client.summary(run_id)).revision,
+    )
+    cancelled = await studio.client.cancel(run_id, reason="enough")
+    studio.app.gate.set()
+    assert "cancelled" == (await studio.client.wait(run_id, seconds=20)).status
+    assert run_id == await studio.start("chain@1", "once")
+    assert "cancelled" == (await studio.client.summary(run_id)).status
+    told = [event.fields for event in await studio.client.history(run_id) if event.type == "cancel_requested"]
+    assert [("enough", cancelled.command_id)] == [(event["reason"], event["command_id"]) for event in told]
+    assert "cancelled" == (await studio.client.command_status("once")).status
+
+
 async def test_a_refused_steer_starts_nothing(studio):
     old = await studio.start("chain@1", "first")
     seen = (await studio.client.summary(old)).revision
