@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from longtake.contracts.commands import CommandKind, CommandStatus
+from longtake.contracts.command_table import CommandKind
+from longtake.contracts.commands import CommandStatus
 from longtake.contracts.problems import Problem
 from longtake.contracts.summary import RunStatus, Summary
 
