@@ -30,17 +30,16 @@ from longtake.memory import (
     MemoryAdmissionStore,
     MemoryDatabase,
     MemoryDecisionStore,
-    MemoryEffectStore,
     MemoryErrandStore,
     MemoryInboxStore,
     MemoryLeaseKeeper,
     MemoryPlanCheckStore,
-    MemorySweepStore,
 )
 from longtake.testing.bells import WorldDoorbell
 from longtake.testing.calls import Port, TransactionPort
 from longtake.testing.faults import Faults
 from longtake.testing.provider import FakeProvider
+from longtake.testing.watching import Broken, Leases, WatchedEffects, WatchedSweeps
 from longtake.testing.wires import Connection, Wires
 from longtake.testing.working import SimulatedWorker
 from longtake.testing.world import Process, World
@@ -81,6 +80,9 @@ class Deployment:
         self.app = app
         self.wrap: Wrap = wrap or (lambda name, thing: thing)
         self.doorbell = WorldDoorbell(world, faults)
+        self.leases: Leases = {}
+        self.broken: Broken = lambda invariant, message: None
+        """Told of promises that stores see broken."""
 
     def node(self, name: str, roles: tuple[str, ...]) -> Process:
         """Add a process with these roles, not yet started."""
@@ -105,7 +107,10 @@ class _Node:
         epoch = database.store_epoch
         wrap = everything.wrap
         self.sweep = self._store(
-            "sweep", MemorySweepStore(database, incarnation=self._incarnation, owner=self._owner)
+            "sweep",
+            WatchedSweeps(
+                database, incarnation=self._incarnation, owner=self._owner, broken=everything.broken
+            ),
         )
         guard = StreamGuard(self.sweep)
         connection = everything.wires.connect(process, guard.seen)
@@ -215,7 +220,10 @@ class _Node:
 
     def _begin_worker(self, epoch: int) -> None:
         everything, process, database = self._all, self._process, self._all.database
-        effects = self._store("effects", MemoryEffectStore(database, store_epoch=epoch))
+        effects = self._store(
+            "effects",
+            WatchedEffects(database, store_epoch=epoch, leases=everything.leases, broken=everything.broken),
+        )
         executor = Executor(
             effects,
             everything.app.activities,

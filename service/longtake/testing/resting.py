@@ -18,7 +18,7 @@ from longtake.store import AuditStore
 from longtake.testing.observing import Observer
 from longtake.testing.provider import FakeProvider
 from longtake.workflow.plan import compile_document
-from longtake.workflow.run_state import RunState
+from longtake.workflow.reducer import available_actions
 from longtake.workflow.state import evolve, initial
 
 T = TypeVar("T")
@@ -55,6 +55,7 @@ class Judge:
         self._observer = observer
         self._provider = provider
         self._funded = funded
+        self._offered: dict[uuid.UUID, list[frozenset[str]]] = {}
         self.broken: Callable[[str, str], None] = observer.broken
 
     def judge(self) -> None:
@@ -95,15 +96,19 @@ class Judge:
         if (row.status in TERMINAL) != bool(ends) or len(ends) > 1:
             self.broken("I3", f"{run_id} is {row.status} with {len(ends)} terminal events")
 
-    def state_at(self, run_id: uuid.UUID, revision: int) -> RunState:
-        """Fold a run up to a revision."""
-        tables = self._database.tables
-        row = tables.runs[run_id]
-        document = tables.plans[row.tenant, row.fingerprint].plan
-        state = initial(run_id, row.tenant, compile_document(bytes(document)))
-        for event in tables.events[run_id][:revision]:
-            evolve(state, decode_event(event.type, event.version, event.data), at=event.recorded_at)
-        return state
+    def offered_at(self, run_id: uuid.UUID) -> list[frozenset[str]]:
+        """What a run offered at each of its revisions, from 0."""
+        found = self._offered.get(run_id)
+        if found is None:
+            tables = self._database.tables
+            row = tables.runs[run_id]
+            document = tables.plans[row.tenant, row.fingerprint].plan
+            state = initial(run_id, row.tenant, compile_document(bytes(document)))
+            found = self._offered[run_id] = [frozenset()]
+            for event in tables.events[run_id]:
+                evolve(state, decode_event(event.type, event.version, event.data), at=event.recorded_at)
+                found.append(frozenset(available_actions(state)))
+        return found
 
     # --- money --------------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,14 @@ from longtake.memory.store_session import MemoryDatabase
 from longtake.testing.observing import Observer
 from longtake.testing.world import World
 
+UNTARGETED = {
+    "cancel": "cancel_generation",
+    "pause": "pause_generation",
+    "resume": "resume_generation",
+    "steer": "steer_generation",
+}
+"""Kinds that are about the whole run and always mean the same, with the name under which they are offered."""
+
 
 class Lost(Exception):
     """No answer came: the command may have been taken or not."""
@@ -184,7 +192,7 @@ class Session:
                 f"the repeat of {command.client_command_id} was answered {answer.receipt} after {told.receipt}",
             )
 
-    def judge(self) -> None:
+    def judge(self, offered_at: Callable[[uuid.UUID], list[frozenset[str]]]) -> None:
         """At rest: every receipt has its row, nobody's command was lost, and order was kept (I8, I10, I11)."""
         tables = self.database.tables
         if self.observer.lost_past:
@@ -193,6 +201,7 @@ class Session:
             receipt = told.receipt
             if receipt is None:
                 continue
+            self._judge_freshness(told, receipt, offered_at)
             key = (self.principal.tenant, self.principal.actor, str(told.command.client_command_id))
             row = tables.commands.get(key)
             if row is None or row.receipt is None:
@@ -208,3 +217,24 @@ class Session:
                 and uuid.UUID(receipt.run_id) not in tables.runs
             ):
                 self.observer.broken("I8", f"{key[2]} was answered with a run that does not exist")
+
+    def _judge_freshness(
+        self, told: Told, receipt: Receipt, offered_at: Callable[[uuid.UUID], list[frozenset[str]]]
+    ) -> None:
+        """What was accepted had stood since the revision its sender saw (P3, I11)."""
+        action = UNTARGETED.get(told.command.kind)
+        expected = told.command.expected_revision
+        if action is None or expected is None or receipt.problem is not None:
+            return
+        run_id = uuid.UUID(told.command.targets[0])
+        cause = f'"causation":"command:{told.command.client_command_id}"'.encode()
+        events = self.database.tables.events.get(run_id, ())
+        before = next((event.seq - 1 for event in events if cause in event.meta), None)
+        if before is None or before == expected:
+            return
+        offered = offered_at(run_id)
+        if expected > before or any(action not in offered[at] for at in range(expected, before + 1)):
+            self.observer.broken(
+                "I11",
+                f"{told.command.kind} was seen at revision {expected} and accepted at {before} of {run_id}",
+            )

@@ -28,6 +28,9 @@ from longtake.workflow.plan import CompiledPlan, compile_document
 LIVENESS_SECONDS = 1800.0
 """How long, in virtual time, a world may take to come to rest when nothing goes wrong any more."""
 STEPS_MAX = 60_000
+WAIT_SECONDS_MAX = 105.0
+"""How long what is due may wait in quiet times: the longest back-off of the relay, and some more; less than the time in
+which the transport swallows a message that looks like an earlier one."""
 FUNDS = 1000
 
 LAYOUTS: tuple[tuple[tuple[str, ...], ...], ...] = (
@@ -137,7 +140,7 @@ class _Play:
         self.world = world = World(seed)
         self.faults = faults = Faults(seed, profile)
         self.database = database = MemoryDatabase(
-            world, hooks=_Hooks(world), defences=experiment.defences, faults=_AuthorityFaults(faults)
+            world, hooks=_Hooks(world, faults), defences=experiment.defences, faults=_AuthorityFaults(faults)
         )
         app = scenario.app if scenario.app is not None else _default_app()
         if isinstance(app, SimulatedApp):
@@ -149,6 +152,7 @@ class _Play:
         )
         stage.set(world, faults, self._plan_of)
         self.observer = Observer(world, database, self.provider)
+        self.deployment.broken = self.observer.broken
         self.outside = Outside(self.deployment)
         self.storms = Storms(self.deployment, self.observer)
         self.funded = {(tenant, "main"): FUNDS for tenant in TENANTS}
@@ -186,19 +190,22 @@ class _Play:
             self.storms.calm()
             for session in self.hand.sessions[:1]:
                 self.outside.process.spawn("closer", close(session, self.hand.sessions))
-            end = self.world.monotonic() + LIVENESS_SECONDS
+            calm_at = self.world.monotonic()
+            end = calm_at + LIVENESS_SECONDS
             while (
                 not stopped and not at_rest and self.world.monotonic() < end and self.world.steps < STEPS_MAX
             ):
                 stopped = self._go(self.world.monotonic() + 20)
                 at_rest = self._rests()
+                if not at_rest and self.world.monotonic() > calm_at + WAIT_SECONDS_MAX:
+                    self._judge_waits()
             if not stopped and not at_rest:
                 self.observer.broken("I35", f"not at rest after {LIVENESS_SECONDS:.0f} s: {self._restless()}")
             if at_rest:
                 self.judge.judge()
                 self.judge.strays(self.wires.settled_strays)
                 for session in self.hand.sessions:
-                    session.judge()
+                    session.judge(self.judge.offered_at)
         self._note_defects()
         self.world.end()
         return self._result(at_rest)
@@ -213,6 +220,21 @@ class _Play:
     def _note_defects(self) -> None:
         for defect in self.world.defects[:3]:
             self.observer.broken("defect", defect)
+
+    def _judge_waits(self) -> None:
+        """When nothing goes wrong, nothing that is due waits long for a worker (I14)."""
+        tables, now = self.database.tables, self.world.now()
+        deployed = tables.store[0].application
+        for run_id, ids in tables.open_effects.items():
+            row = tables.runs[run_id]
+            if row.poisoned or "plan_drift" in row.blockers or row.plan_checked != deployed:
+                continue
+            for effect in map(tables.effects.__getitem__, ids):
+                since = max(effect.not_before, effect.created_at)
+                if effect.state == "queued" and (now - since).total_seconds() > WAIT_SECONDS_MAX:
+                    self.observer.broken(
+                        "I14", f"{effect.kind} of {effect.step} is due since {since} and nobody is told of it"
+                    )
 
     def _rests(self) -> bool:
         return not self._restless()
@@ -322,11 +344,14 @@ class _Play:
 class _Hooks:
     """Where a statement goes that waits for a lock."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, faults: Faults) -> None:
         self._world = world
+        self._faults = faults
 
     async def wait(self, reason: str) -> None:
-        """Let others go on."""
+        """Let others go on; between a decision and what should have been written with it, one may die."""
+        if reason == "outbox" and self._faults.draw("authority.outbox") is not None:
+            await self._world.die("authority.outbox", seconds=5.0)
         await self._world.pause(f"lock {reason}")
 
 

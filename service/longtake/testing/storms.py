@@ -104,13 +104,7 @@ class Storms:
         """Restore a backup that is older than what the outside and the transport know (F70)."""
         nodes = [process for process in self._world.processes.values() if process.name != "outside"]
         for process in nodes:
-            # A worker of the lost past may go on as a zombie; whoever decides is started anew (docs: restoring).
-            if (
-                "admission" in process.memory
-                or "dispatcher" in process.memory
-                or self._faults.chance("zombie", 0.5)
-            ):
-                process.kill()
+            process.kill()  # a store is restored while nobody is connected
         back = self._snapshots[-min(len(self._snapshots), 1 + int(self._world.random.random() * 2))]
         self._all.database.restore(back)
         self._all.database.raise_store_epoch()
