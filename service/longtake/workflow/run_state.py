@@ -230,6 +230,8 @@ class RunState(msgspec.Struct, kw_only=True):
     """Position to the parts of its result that others want, while one of them may still need them."""
     gates: dict[int, Gate] = {}
     """Position to what the step waits for."""
+    children: int = 0
+    """Gates among them that wait for another run."""
     buffered: dict[str, list[BufferedEvent]] = {}
     """Named events that nobody has waited for yet, oldest first."""
     made: dict[int, dict[str, Any]] = {}

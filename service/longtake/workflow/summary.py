@@ -104,6 +104,9 @@ def poll_at(state: RunState) -> datetime | None:
         dues.append(wake + timedelta(milliseconds=POLL_FLOOR_MS))
     if state.queued is not None and state.queued.start_at is not None:
         dues.append(state.queued.start_at)
+    elif not dues and state.updated_at is not None and (state.queued is not None or state.children):
+        # Other runs are waited for: nobody knows when, and there is something to wait for.
+        dues.append(state.updated_at)
     if state.ending is not None and dues:
         dues.append(state.ending.settle_until)
     return min(dues, default=None)
@@ -142,13 +145,25 @@ def _label(state: RunState, status: RunStatus, position: int) -> str:
             return f"Failed: {state.ending.message}" if state.ending is not None else "Failed"
         case "cancelled":
             return "Cancelled"
+        case "superseded":
+            return f"Superseded by run {state.superseded_by}"
         case "cancelling":
             return "Cancelling" if state.ending is None or state.ending.outcome == "cancelled" else "Stopping"
+        case "compensating":
+            return f"Undoing: {title}"
+        case "paused":
+            return f"Paused: {title}"
         case "blocked" if not state.open:
             return f"{title}: waiting for a decision"
         case _:
             pass
     step = state.steps[position]
+    if step.status == "needs_input":
+        return f"{title}: waiting for {'a larger cap' if position not in state.gates else 'an answer'}"
+    if step.status == "waiting_event":
+        return f"{title}: waiting for the event {state.plan.steps[position].event!r}"
+    if step.status == "waiting_external" and position in state.gates:
+        return f"{title}: done by run {state.gates[position].child}"
     if step.status == "retry_scheduled":
         return f"{title}: trying again, attempt {step.attempt}"
     if step.status == "reconciling":
@@ -179,9 +194,9 @@ def _failure(state: RunState) -> Failure | None:
             inputs_intact=ending.origin in ("infrastructure", "provider"),
             money=_money(state),
         )
-    if not state.blockers:
-        return None
-    first = blockers_of(state)[0]
+    first = next((blocker for blocker in blockers_of(state) if blocker.type not in NEEDS_INPUT), None)
+    if first is None:
+        return None  # what waits for input has not failed
     if first.step is None:
         details = "; ".join(f"{name}: {text}" for name, text in first.details.items())
         return Failure(

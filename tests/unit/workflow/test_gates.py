@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec import UNSET
 
 from kit.promises import promise
 from longtake.contracts.signals import TimerFired
@@ -139,3 +140,19 @@ def test_a_client_looks_again_when_the_first_gate_wakes() -> None:
 
     script.fire("step:short")
     assert 31_000 == script.summary.timing.poll_after_ms
+
+
+def test_people_read_what_a_run_waits_for_and_that_is_no_failure() -> None:
+    asked = started(Plan().input("choose", answer=ASK, label="Choose a take"))
+    assert ("Choose a take: waiting for an answer", None) == (
+        asked.summary.label,
+        asked.summary.failure if asked.summary.failure is not UNSET else None,
+    )
+
+    heard = started(Plan().wait("nod", event="approved", label="Approval"))
+    assert "Approval: waiting for the event 'approved'" == heard.summary.label
+
+    child = started(Plan().run("cut", workflow="cut@1", label="Cutting"))
+    assert child.summary.label.startswith("Cutting: done by run ")
+    # Nobody knows when it ends, and there is something to wait for.
+    assert 5000 == child.summary.timing.poll_after_ms
