@@ -139,6 +139,8 @@ def make_ready(state: RunState, index: int) -> None:
 def open_gate(state: RunState, index: int, gate: Gate) -> None:
     """Let the step wait without work."""
     plan = state.plan.steps[index]
+    if index not in state.gates:
+        state.children += gate.kind == "run"
     state.gates[index] = gate
     heapq.heappush(state.standing, index)
     if plan.event is not None:
@@ -153,6 +155,7 @@ def close_gate(state: RunState, index: int) -> None:
     gate = state.gates.pop(index, None)
     if gate is None:
         return
+    state.children -= gate.kind == "run"
     if gate.until is not None:
         arm(state, index, None)
     if gate.child is not None:
