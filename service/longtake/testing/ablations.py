@@ -6,7 +6,7 @@ another in its place, or a function is patched while a world runs.
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from longtake.contracts import pointers
 from longtake.contracts.signals import CallbackArrived, OutcomeReported
 from longtake.engine import dispatch_loop, hints, plan_check
 from longtake.engine.deciding import LiveRun
+from longtake.errors import TransportUnavailable
 from longtake.memory import Defences
 from longtake.store import Fact, RunCommit
 from longtake.testing.scenario import Experiment
@@ -228,7 +229,8 @@ def _no_verdict(self: Any, run: Any) -> None:
 async def _settle_nothing(self: Any, readable: Any, poison: Any, unknown: Any, *, deferred: bool) -> None:
     """Poison goes back to where it came from, for ever."""
     for delivery, _ in poison:
-        await delivery.nak(delay_seconds=1.0)
+        with suppress(TransportUnavailable):
+            await delivery.nak(delay_seconds=1.0)
     await real_settle(self, readable, [], unknown, deferred=deferred)
 
 

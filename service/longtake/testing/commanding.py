@@ -212,7 +212,7 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
         and told.epoch == session.database.store_epoch
         and kind in UNTARGETED
         and (
-            kind != "retry" or summary["blockers"]
+            kind != "retry" or _is_blocked(summary)
         )  # with nothing blocked it is offered for a step that was spared
         and not payload.get("step")
     ):
@@ -226,6 +226,10 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
 def _events(session: Session, run_id: uuid.UUID) -> list[str]:
     seen = session.observer.runs.get(run_id)
     return [] if seen is None else [step.event for step in seen.plan.steps if step.event]
+
+
+def _is_blocked(summary: Summary) -> bool:
+    return any(blocker["type"] not in ("input_required", "spend_cap") for blocker in summary["blockers"])
 
 
 def _some_step(session: Session, run_id: uuid.UUID) -> str | None:

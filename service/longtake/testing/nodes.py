@@ -18,6 +18,7 @@ from longtake.engine.dispatcher import DOORBELL_PLANS, DOORBELL_RELAY, Dispatche
 from longtake.engine.hints import Hints
 from longtake.engine.inbox import Inbox
 from longtake.engine.intake import Intake
+from longtake.engine.line import Line
 from longtake.engine.pace import Pace
 from longtake.engine.plan_check import PlanCheck
 from longtake.engine.relatives import DOORBELL_STARTER
@@ -206,14 +207,19 @@ class _Node:
         process.spawn("intake", self._intake(Intake(admission, self.transport, self.sweep)))
         checks = self._store("plans", MemoryPlanCheckStore(database))
         process.spawn("plan-check", self._check_plans(checks))
-        starter = Starter(
-            self._store("errands", MemoryErrandStore(database)),
+        line = Line(
             TransactionPort(process, "starting", store, everything.faults, away=AuthorityUnavailable),
-            admission,
-            self.sweep,
             self.hints,
             self.doorbell,
             store_epoch=epoch,
+        )
+        starter = Starter(
+            self._store("errands", MemoryErrandStore(database)),
+            admission,
+            line,
+            self.sweep,
+            self.hints,
+            self.doorbell,
             pace=PACE,
         )
         process.spawn("starter", self._start(starter))

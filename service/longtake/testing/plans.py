@@ -30,7 +30,11 @@ def _activity(chance: Random, key: str) -> Fields:
             "artifacts": ("clip",) if chance.random() < 0.3 else (),
             **_policies(chance),
         }
-    return {"activity": chance.choice(FREE), **_policies(chance)}
+    fields = {"activity": chance.choice(FREE), **_policies(chance)}
+    if fields["activity"] == "free.call@1" and chance.random() < 0.25:
+        # Given up while it is still at work: its answer comes when another attempt is under way.
+        fields["timeout_seconds"] = 3
+    return fields
 
 
 def _policies(chance: Random) -> Fields:

@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from longtake.memory import MemoryAuditStore, MemoryDatabase
+from longtake.memory.store_session import DECISIONS_COMMIT
 from longtake.testing.activities import Stage
 from longtake.testing.catalogue import SimulatedApp, simulated_app
 from longtake.testing.faults import Faults, Profile, draw_profile
@@ -140,7 +141,10 @@ class _Play:
         self.world = world = World(seed)
         self.faults = faults = Faults(seed, profile)
         self.database = database = MemoryDatabase(
-            world, hooks=_Hooks(world, faults), defences=experiment.defences, faults=_AuthorityFaults(faults)
+            world,
+            hooks=_Hooks(world, faults),
+            defences=experiment.defences,
+            faults=_AuthorityFaults(world, faults),
         )
         app = scenario.app if scenario.app is not None else _default_app()
         if isinstance(app, SimulatedApp):
@@ -358,11 +362,15 @@ class _Hooks:
 class _AuthorityFaults:
     """What a port cannot do to a call: rows that somebody else holds, and readers that are a moment behind."""
 
-    def __init__(self, faults: Faults) -> None:
+    def __init__(self, world: World, faults: Faults) -> None:
+        self._world = world
         self._faults = faults
 
     def strike(self, statement: str) -> Any:
-        """Now and then every row that may be skipped is held by somebody else."""
+        """Now and then every row that may be skipped is held by somebody else; never what a transaction has locked itself."""
+        current = self._world.current
+        if statement == DECISIONS_COMMIT and (current is None or "/dispatcher" not in current.name):
+            return None
         return "conflict" if self._faults.happens("conflict", f"rows.{statement}") else None
 
     def hides(self, statement: str, run_id: Any) -> bool:

@@ -26,6 +26,7 @@ class Storms:
         self._observer = observer
         self._snapshots: list[Snapshot] = []
         self._deployments = 0
+        self._epoch = deployment.database.store_epoch
         self._kinds: dict[str, Callable[[], None]] = {
             "authority_outage": self._authority_outage,
             "transport_outage": self._transport_outage,
@@ -107,7 +108,10 @@ class Storms:
             process.kill()  # a store is restored while nobody is connected
         back = self._snapshots[-min(len(self._snapshots), 1 + int(self._world.random.random() * 2))]
         self._all.database.restore(back)
-        self._all.database.raise_store_epoch()
+        # A backup may be restored twice: the epoch goes above every one there ever was, not just above the backup's.
+        self._epoch += 1
+        while self._all.database.store_epoch < self._epoch:
+            self._all.database.raise_store_epoch()
         self._observer.rewound()
         self._all.wires.settled_strays.clear()
         for process in nodes:
