@@ -159,7 +159,13 @@ class Moves:
                 continue
             stands, work, more = self._machine.write(node, commit)
             if not stands:
-                raise Broken("P21", f"a decision about {told} is not taken though nothing moved")
+                # What it wanted to end was answered meanwhile: that is decided together with it (P1).
+                answered = tuple(("effect", closing.id) for closing in commit.closings)
+                commit = self._machine.decide(node, (*looks, *(look for look in answered if look not in looks)))
+                assert commit is not None, "something lay behind it"
+                stands, work, more = self._machine.write(node, commit)
+                if not stands:
+                    raise Broken("P21", f"a decision about {told} is not taken though nothing moved")
             after = self._machine.after(node, work=node.work | work, looks=rest | more)
             yield Move(f"decides {told}", after)
             if (less := spend(node.budget, "duplicate")) is not None:
@@ -178,7 +184,8 @@ class Moves:
         if node.slow is None:
             return
         stands, work, more = self._machine.write(node, node.slow.commit)
-        looks = node.looks | more | (frozenset() if stands else frozenset(node.slow.looks))
+        again = () if stands else tuple(("effect", closing.id) for closing in node.slow.commit.closings)
+        looks = node.looks | more | (frozenset() if stands else frozenset((*node.slow.looks, *again)))
         after = self._machine.after(node, work=node.work | work, looks=looks, slow=None)
         yield Move("the old decision is written" if stands else "the old decision is taken again", after)
 
