@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLOOR_PERCENT = 95
+FLOOR_PERCENT = 98
+LEFT_OUT = "tests/unit/workflow/test_advertised.py"
+"""Walks through every state of a thousand plans, for minutes, and takes no branch that nothing else takes."""
 
 
 def _coverage(folder: Path, *arguments: str) -> str:
@@ -29,7 +31,7 @@ def _coverage(folder: Path, *arguments: str) -> str:
 def test_the_tests_of_the_core_take_its_branches(tmp_path, capsys):
     _coverage(
         tmp_path, "run", "--branch", "--source", "longtake.workflow", "-m", "pytest", "tests/unit/workflow", "-q", "-x",
-        "-p", "no:cacheprovider", "-p", "no:xdist",
+        "-p", "no:cacheprovider", "-p", "no:xdist", f"--ignore={LEFT_OUT}",
     )  # fmt: skip
     report = _coverage(tmp_path, "report")
     total = re.search(r"^TOTAL .* (\d+)%$", report, re.MULTILINE)

@@ -131,22 +131,17 @@ def settle_run(draft: Draft, ending: Ending) -> None:
 
 
 def raise_cap(draft: Draft, signal: ProvideInput) -> Problem | None:
-    """Allow the run to cost more, as somebody answered to a step that waits for it; or say why not.
+    """Allow the run to cost more, as somebody answered to a step that waits for it (spend_cap); or say why not.
 
     What fits then is ready: whoever calls this goes on with `advance`. Admission adds the difference to the hold before
     it writes the decision (P8).
     """
     state = draft.state
-    blocker = state.blockers.get(signal.step)
-    if blocker is None or blocker.type != "spend_cap":
-        return _refused(
-            "/payload/cap", f"the step {signal.step!r} does not wait for a larger cap", "leave `cap` out"
-        )
     price = state.plan_of(signal.step).price if state.billing == "pay_as_you_go" else money.owed(state)
     least = max(state.cap, net(state) + price)
     if signal.cap is None or signal.cap < least:
         given = "is absent" if signal.cap is None else f"is {signal.cap}"
-        wanted = f"send at least {least}; {blocker.details['needed']} lets everything begin that waits for it"
+        wanted = f"send at least {least}; {state.blockers[signal.step].details['needed']} lets everything begin that waits for it"
         return _refused("/payload/cap", given, wanted)
     draft.raise_hold(signal.cap - state.held)
     draft.record(CapRaised(command_id=signal.command_id, actor=signal.actor, cap=signal.cap, held=signal.cap))

@@ -34,10 +34,7 @@ def _failed(state: RunState, event: events.CompensationFailed, at: datetime) -> 
 
 def _next(state: RunState, index: int) -> None:
     close_effect(state, state.steps[index])
-    if state.undo[-1] == index:
-        state.undo.pop()
-    else:  # one that was learned late came after it
-        state.undo.remove(index)
+    state.undo.pop()  # nothing else is open while a step is undone, so nothing has come after it
     state.undoing = None
 
 

@@ -26,9 +26,7 @@ def _run_paused(state: RunState, event: events.RunPaused, at: datetime) -> None:
 def _run_resumed(state: RunState, event: events.RunResumed, at: datetime) -> None:
     state.since.pop("resume_generation", None)
     state.since["pause_generation"] = state.revision
-    if state.paused_at is None:
-        return
-    pause = at - state.paused_at
+    pause = at - (state.paused_at or at)
     state.paused_for += pause
     state.paused_at = None
     if state.blocked_until is not None:

@@ -37,8 +37,6 @@ def _release_what_fits(state: RunState) -> None:
     """Steps that waited for a larger cap and fit now are ready, in plan order; their price is taken when they begin."""
     waiting = [state.plan.position[key] for key, item in state.blockers.items() if item.type == "spend_cap"]
     left = min(state.cap, state.held) - (state.charged - state.refunded)
-    if state.billing == "prepaid" and state.quoted - state.charged > left:
-        return  # what a prepaid run owes is taken as one
     for index in sorted(waiting):
         price = state.plan.steps[index].price
         if price <= left:

@@ -24,8 +24,7 @@ def _plan_expanded(state: RunState, event: events.PlanExpanded, at: datetime) ->
     first = len(before.steps)
     for index, plan in enumerate(after.steps[first:], start=first):
         state.steps.append(StepState(base=plan.retry.max_attempts, readers=after.readers[index]))
-        if plan.group is not None:
-            state.groups[plan.group].total += 1
+        state.groups[str(plan.group)].total += 1
         listen(state, index, 1)
         mark(state, index)
     for index in range(first, len(after.steps)):

@@ -63,3 +63,24 @@ def test_nothing_settles_that_does_not_end() -> None:
     settle_when_known(draft)
 
     assert () == draft.decision().events
+
+
+@promise("H46")
+@pytest.mark.parametrize(
+    ("held", "cap", "message"),
+    [(4, 5, "net 5 is above the hold of 4"), (7, 6, "hold of 7 is above the cap of 6")],
+)
+def test_a_run_takes_no_more_than_its_account_holds_for_it(held: int, cap: int, message: str) -> None:
+    script = Script(one())
+    script.accept()
+    script.state.held, script.state.cap = held, cap
+
+    with pytest.raises(money.InvariantBroken, match=message):
+        decide(script.state, CancelRun(command_id="c", actor="a", expected_revision=1), START)
+
+
+def test_a_run_that_goes_on_owes_nothing_back() -> None:
+    script = Script(one())
+    script.accept()
+
+    assert 0 == money.refund_due(script.state)
