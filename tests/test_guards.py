@@ -127,7 +127,7 @@ def test_a_map_of_jobs_is_found(source: str) -> None:
 
 ONLY = {
     "accept": {"engine/starting.py", "workflow/script.py"},
-    "decide": {"engine/deciding.py", "engine/admission.py", "engine/starter.py", "workflow/script.py"},
+    "decide": {"engine/deciding.py", "engine/admission.py", "engine/line.py", "workflow/script.py"},
     "_invoke": {"worker/executor.py"},
     "LedgerEntry": {"workflow/money.py"},
     "RunCompleted": {"workflow/scheduling.py"},

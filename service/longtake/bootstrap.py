@@ -26,6 +26,7 @@ from longtake.engine.dispatcher import Dispatcher
 from longtake.engine.hints import Hints, pack_factor
 from longtake.engine.inbox import Inbox
 from longtake.engine.intake import Intake
+from longtake.engine.line import Line
 from longtake.engine.money_audit import MoneyAudit
 from longtake.engine.pace import Pace
 from longtake.engine.plan_check import PlanCheck
@@ -319,12 +320,11 @@ class Runtime:
         self._services.append(
             Starter(
                 PostgresErrandStore(pool),
-                admissions,
                 admission,
+                Line(admissions, self.hints, self.doorbell, store_epoch=epoch, windows=self.windows),
                 self.sweep,
                 self.hints,
                 self.doorbell,
-                store_epoch=epoch,
                 pace=pace,
             )
         )

@@ -30,6 +30,7 @@ from longtake.contracts.signals import (
     ChildRefused,
     DeadlinePassed,
     LeaseExpired,
+    MakeRoom,
     OutcomeReported,
     ParentClosed,
     PauseRun,
@@ -73,7 +74,7 @@ OUTCOMES = st.sampled_from(
 
 FACTS = (
     ["answer"] * 12 + ["lapse"] * 2 + ["late"] * 2 + ["callback"] * 2 + ["timer"] * 3 + ["gate"] * 8 + ["retry"] * 3
-    + ["pause", "resume", "resume", "input", "input", "event", "begin", "begin", "child", "stalled", "again", "rare"]
+    + ["pause", "resume", "resume", "input", "input", "event", "begin", "begin", "room", "child", "stalled", "again", "rare"]
 )  # fmt: skip
 
 
@@ -251,6 +252,9 @@ class World:
 
     def _begin(self) -> Signal:
         return BeginRun(signal_id=OTHER)
+
+    def _room(self) -> Signal:
+        return MakeRoom(holders=(OTHER,), scopes=("render",))
 
     # --- people and operators ---
 

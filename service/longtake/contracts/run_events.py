@@ -61,7 +61,8 @@ class RunAccepted(Event, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     parent: Parent | None = None
     supersedes: tuple[uuid.UUID, ...] = ()
-    """Active runs that were told to make room for this one (steer, or the scope policy supersede)."""
+    """Active runs that were told to make room for this one (steer, or the scope policy supersede). One with a time to
+    begin tells them when that has come: see RunQueued."""
     follows: uuid.UUID | None = None
     """The earlier run that a follow_up refers to."""
     forked_from: uuid.UUID | None = None
@@ -69,7 +70,10 @@ class RunAccepted(Event, frozen=True, kw_only=True):
 
 
 class RunQueued(Event, frozen=True, kw_only=True):
-    """The run was accepted and does not begin yet: its time has not come, or others hold its scopes."""
+    """The run does not begin yet: its time has not come, or others hold its scopes.
+
+    Recorded anew when its time has come and it tells those in its way to make room.
+    """
 
     TYPE: ClassVar[str] = "run_queued"
 
@@ -78,6 +82,8 @@ class RunQueued(Event, frozen=True, kw_only=True):
     """Runs that hold a scope of this one, or that it supersedes and waits for."""
     scopes: tuple[str, ...] = ()
     """The scopes that are held by others."""
+    supersedes: tuple[uuid.UUID, ...] = ()
+    """Those holders that are told to make room now, after the acceptance."""
 
 
 class RunStarted(Event, frozen=True, kw_only=True):

@@ -135,6 +135,14 @@ class BeginRun(msgspec.Struct, frozen=True, kw_only=True):
     signal_id: uuid.UUID | None = None
 
 
+class MakeRoom(msgspec.Struct, frozen=True, kw_only=True):
+    """The time of a run in line has come, and others hold its scopes: they are told to make room for it (P10)."""
+
+    holders: tuple[uuid.UUID, ...]
+    scopes: tuple[str, ...]
+    """Those of its scopes that they hold."""
+
+
 class ChildEnded(msgspec.Struct, frozen=True, kw_only=True):
     """A run that was the work of a step has ended (P5)."""
 
@@ -211,6 +219,7 @@ Signal = (
     | SendEvent
     | SupersedeRun
     | BeginRun
+    | MakeRoom
     | ChildEnded
     | ChildRefused
     | ParentClosed

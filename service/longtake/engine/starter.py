@@ -1,14 +1,10 @@
 """The starter: starts child runs that decisions asked for, and lets runs in line begin when their scopes are free (P5).
 
-errand -> admit the child, or tell its parent why not. project with a line -> lock it -> who may begin -> give it its
-scopes and decide its beginning, in one transaction, in the order project, then run. Any number of starters may do this
-at once and die anywhere in it: ids are derived, and an errand is settled after it was done.
+errand -> admit the child, or tell its parent why not. project with a line -> let begin who may (line.py). Any number of
+starters may do this at once and die anywhere in it: ids are derived, and an errand is settled after it was done.
 """
 
 import asyncio
-import uuid
-from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -19,35 +15,22 @@ from longtake.contracts.events import Parent
 from longtake.contracts.ids import child_command_id_for, signal_id_for
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem, problem
-from longtake.contracts.signals import BeginRun, Outgoing
+from longtake.contracts.signals import Outgoing
 from longtake.engine.admission import Answer
-from longtake.engine.deciding import add_decision, empty_commit, finish, revive
 from longtake.engine.hints import Hints
+from longtake.engine.line import Line
 from longtake.engine.pace import Pace
 from longtake.engine.relatives import DOORBELL_STARTER, tell_relatives
 from longtake.errors import AuthorityUnavailable, Refused
 from longtake.lifecycle import LoopService
 from longtake.ports import Doorbell
-from longtake.store import (
-    AdmissionStore,
-    AdmissionTransaction,
-    Channel,
-    EffectPointer,
-    Errand,
-    ErrandStore,
-    SweepStore,
-)
+from longtake.store import Channel, Errand, ErrandStore, SweepStore
 from longtake.workflow.families import DEPTH_MAX
-from longtake.workflow.queueing import Waiting, grantable, obstacles, supersede_fact
-from longtake.workflow.reducer import decide
 
 ERRANDS_PER_PASS_MAX = 100
 PROJECTS_PER_PASS_MAX = 100
-GRANTS_PER_PROJECT_MAX = 100
-"""Runs of one project that begin in one pass."""
 AGAIN_SECONDS = 1.0
 """Until what could not be done for the moment is tried again."""
-ACTOR = "starter"
 
 log = structlog.get_logger("longtake.engine.starter")
 
@@ -89,23 +72,21 @@ class Starter(LoopService):
     def __init__(
         self,
         errands: ErrandStore,
-        admissions: AdmissionStore,
         admission: Admits,
+        line: Line,
         sweep: SweepStore,
         hints: Hints,
         doorbell: Doorbell,
         *,
-        store_epoch: int,
         pace: Pace,
     ) -> None:
         super().__init__("starter", self._work)
         self._errands = errands
-        self._admissions = admissions
         self._admission = admission
+        self._line = line
         self._sweep = sweep
         self._hints = hints
         self._doorbell = doorbell
-        self._store_epoch = store_epoch
         self._pace = pace
 
     async def _work(self, stopping: asyncio.Event) -> None:
@@ -135,7 +116,7 @@ class Starter(LoopService):
         projects |= dict.fromkeys((ring.tenant, _project_of(ring)) for ring in rings)
         for tenant, project in projects:
             try:
-                begun, blocked = await self._grant(tenant, project)
+                begun, blocked = await self._line.move(tenant, project)
             except AuthorityUnavailable:
                 raise
             except Exception:
@@ -210,89 +191,6 @@ class Starter(LoopService):
             log.exception("longtake.child_broken", parent=str(parent.run_id), step=parent.step)
             return problem("internal", f"Admission broke: {type(error).__name__}: {error}.")
         return answer.receipt.problem
-
-    # --- the line ------------------------------------------------------------------------------------------------------
-
-    async def _grant(self, tenant: str, project: str) -> tuple[int, int]:
-        """Let everybody in the project's line begin who may; (how many began, how many were put off)."""
-        for begun in range(GRANTS_PER_PROJECT_MAX):
-            granted = await self._grant_one(tenant, project)
-            if granted is not True:
-                return begun, granted is None
-        return GRANTS_PER_PROJECT_MAX, 0
-
-    async def _grant_one(self, tenant: str, project: str) -> bool | None:
-        """One transaction: True when somebody began or left, False when nobody may, None when it must be tried again."""
-        principal = Principal(tenant=tenant, actor=ACTOR)
-        async with self._admissions.transaction(principal, channel="local", traceparent=None) as transaction:
-            await transaction.lock_project(project)
-            line, now = await transaction.line(project)
-            wanted = sorted({scope for waiting in line for scope in waiting.scopes})
-            held = {item.scope: item.run_id for item in await transaction.held_scopes(project, wanted)}
-            before = sorted({run for waiting in line for run in waiting.waits_for})
-            may = grantable(line, held, await transaction.active_runs(before), now)
-            if may:
-                waiting = next(item for item in line if item.run_id == may[0])
-                begun = await self._begin(transaction, project, waiting)
-            else:
-                begun = _Begun(facts=await _supersede(transaction, line, held, now))
-        if begun is None:
-            return None
-        self._hints.effects_soon(begun.pointers)
-        tell_relatives(begun.facts, self._hints, self._doorbell)
-        return bool(may)
-
-    async def _begin(
-        self, transaction: AdmissionTransaction, project: str, waiting: Waiting
-    ) -> "_Begun | None":
-        """Give a run its scopes and decide its beginning; None when that has to wait for its plan check."""
-        locked = await transaction.lock_run(waiting.run_id)
-        if locked is None:
-            await transaction.leave_line(waiting.run_id)
-            return _Begun()
-        loaded, now, checked, application = locked
-        if application is not None and checked != application:
-            return None
-        run = revive(loaded, store_epoch=self._store_epoch)
-        now = now if run.clock is None else max(now, run.clock)
-        decision = decide(run.state, BeginRun(), now)
-        if decision.ignored is not None:
-            # It has ended while it was in line.
-            await transaction.leave_line(waiting.run_id)
-            return _Begun()
-        await transaction.grant_scopes(project, waiting)
-        commit = empty_commit(run, traceparent=None)
-        add_decision(commit, run, decision, causation=f"line:{project}", traceparent=None, now=now)
-        finish(commit, run, dict.fromkeys(decision.touched))
-        written = await transaction.commit_run(commit, None)
-        return _Begun(pointers=written.pointers, facts=list(commit.outgoing))
-
-
-class _Begun(msgspec.Struct, frozen=True, kw_only=True):
-    pointers: tuple[EffectPointer, ...] = ()
-    facts: list[Outgoing] = []
-
-
-async def _supersede(
-    transaction: AdmissionTransaction, line: Sequence[Waiting], held: Mapping[str, uuid.UUID], now: datetime
-) -> list[Outgoing]:
-    """A run whose time has come tells whoever is in its way to make room; told again, it stands once."""
-    facts: list[Outgoing] = []
-    for waiting in line:
-        if not waiting.supersedes or not waiting.is_due(now):
-            continue
-        holders = dict.fromkeys(item.run_id for item in obstacles(waiting.scopes, held, (), now))
-        locked = await transaction.lock_run(waiting.run_id) if holders else None
-        if locked is None:
-            continue
-        loaded = locked[0]
-        facts += [
-            supersede_fact(holder, by_run=waiting.run_id, command_id=loaded.correlation, actor=loaded.actor)
-            for holder in holders
-        ]
-    for fact in facts:
-        await transaction.tell(fact)
-    return facts
 
 
 def _project_of(errand: Errand) -> str:

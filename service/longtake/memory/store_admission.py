@@ -9,7 +9,6 @@ from typing import Self, TypeVar
 from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
-from longtake.contracts.signals import Outgoing
 from longtake.memory import store_line as line
 from longtake.memory.store_commit import commit_decisions
 from longtake.memory.store_decisions import loaded_run
@@ -193,9 +192,9 @@ class MemoryAdmission:
         tenant = self._principal.tenant
         await self._run("scopes_grant", lambda s: line.grant_scopes(s, tenant, project, waiting))
 
-    async def tell(self, fact: Outgoing) -> None:
-        """Write a fact for another run."""
-        await self._run("signal_insert", lambda s: line.tell(s, self._principal.tenant, fact))
+    async def wait_for(self, run_id: uuid.UUID, runs: Sequence[uuid.UUID]) -> None:
+        """A run in line begins after these have ended."""
+        await self._run("queue_wait", lambda s: line.wait_for(s, run_id, runs))
 
     async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
         """Write hold, plan, run row and scopes; False (and nothing written) when the account cannot pay."""

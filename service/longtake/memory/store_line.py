@@ -67,6 +67,13 @@ def leave_line(session: Session, run_id: uuid.UUID) -> None:
     session.view.scope_queue.drop(run_id)
 
 
+def wait_for(session: Session, run_id: uuid.UUID, runs: Sequence[uuid.UUID]) -> None:
+    """A run in line begins after these have ended."""
+    session.lock("queue", run_id)
+    if (row := session.view.scope_queue.own(run_id)) is not None:
+        row.waits_for = tuple(runs)
+
+
 def active_runs(session: Session, tenant: str, run_ids: Sequence[uuid.UUID]) -> frozenset[uuid.UUID]:
     """Which of them have not ended."""
     found = [(run_id, session.view.runs.get(run_id)) for run_id in run_ids]
@@ -157,22 +164,24 @@ class MemoryErrandStore:
         await self._database.run("errand_answer", write)
 
     async def waiting_projects(self, limit: int) -> list[tuple[str, str]]:
-        """(tenant, project) in which somebody in line may begin."""
+        """(tenant, project) in which somebody in line may begin, or is to tell others to make room."""
 
         def read(session: Session) -> list[tuple[str, str]]:
             line = sorted(session.tables.scope_queue.values(), key=lambda row: row.place)
-            free = dict.fromkeys((row.tenant, row.project) for row in line if _may_begin(session, row))
-            return list(free)[:limit]
+            moves = dict.fromkeys((row.tenant, row.project) for row in line if _may_move(session, row))
+            return list(moves)[:limit]
 
         return await self._database.run("queue_projects", read)
 
 
-def _may_begin(session: Session, row: QueuedRun) -> bool:
+def _may_move(session: Session, row: QueuedRun) -> bool:
     tables = session.tables
     if row.start_at is not None and row.start_at > session.now:
         return False
-    if any((row.tenant, row.project, scope) in tables.scopes for scope in row.scopes):
-        return False
+    places = ((row.tenant, row.project, scope) for scope in row.scopes)
+    holders = {tables.scopes[place] for place in places if place in tables.scopes}
+    if holders:
+        return row.supersedes and not holders <= set(row.waits_for)
     awaited = (tables.runs.get(run_id) for run_id in row.waits_for)
     return not any(run is not None and run.ended_at is None for run in awaited)
 

@@ -13,7 +13,6 @@ import msgspec
 from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
-from longtake.contracts.signals import Outgoing
 from longtake.postgres.commits import commit_decisions
 from longtake.postgres.decisions import loaded_run
 from longtake.postgres.failures import definite
@@ -169,16 +168,9 @@ class PostgresAdmission:
             statement("scopes_grant"), self._principal.tenant, project, waiting.run_id, list(waiting.scopes)
         )
 
-    async def tell(self, fact: Outgoing) -> None:
-        """Write a fact for another run."""
-        await self._connection.execute(
-            statement("signal_insert"),
-            fact.id,
-            self._principal.tenant,
-            fact.run_id,
-            fact.kind,
-            to_json(fact.payload),
-        )
+    async def wait_for(self, run_id: uuid.UUID, runs: Sequence[uuid.UUID]) -> None:
+        """A run in line begins after these have ended."""
+        await self._connection.execute(statement("queue_wait"), run_id, list(runs))
 
     async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:
         """Write plan, run row, scopes and hold, or nothing when the account cannot pay."""

@@ -10,7 +10,6 @@ import msgspec
 
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
-from longtake.contracts.signals import Outgoing
 from longtake.store.deciding import CommitResult, LoadedRun, RunCommit
 from longtake.workflow.queueing import Waiting
 
@@ -103,8 +102,8 @@ class AdmissionTransaction(Protocol):
         """Give a run that was in line its scopes."""
         ...
 
-    async def tell(self, fact: Outgoing) -> None:
-        """Write a fact for another run; one of that id stands once."""
+    async def wait_for(self, run_id: uuid.UUID, runs: Sequence[uuid.UUID]) -> None:
+        """A run in line begins after these have ended, whatever they hold."""
         ...
 
     async def lay_down(self, run: NewRun, *, command_id: str, now: datetime) -> bool:

@@ -39,5 +39,5 @@ class ErrandStore(Protocol):
         ...
 
     async def waiting_projects(self, limit: int) -> list[tuple[str, str]]:
-        """(tenant, project) in which somebody in line may begin, as far as one look tells."""
+        """(tenant, project) in which somebody in line may begin, or is to tell others to make room, as far as one look tells."""
         ...

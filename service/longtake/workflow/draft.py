@@ -261,7 +261,7 @@ class Draft:
         begins_ending = state.ending is not None and not self._ending
         if (ends or pauses or begins_ending) and state.deadline_at is not None:
             cancelled.append("run_deadline")
-        if self._start_at is not None and state.queued is None:
+        if self._start_at is not None and (state.queued is None or state.queued.start_at is None):
             cancelled.append("start_at")
         if self._losers_until is not None and state.losers_until is None:
             cancelled.append("losers")

@@ -37,6 +37,7 @@ def _run_accepted(state: RunState, event: events.RunAccepted, at: datetime) -> N
 
 def _run_queued(state: RunState, event: events.RunQueued, at: datetime) -> None:
     state.queued = Queued(start_at=event.start_at, holders=event.holders, scopes=event.scopes)
+    state.supersedes += event.supersedes
     state.started_at = None
     state.since.pop("pause_generation", None)
 

@@ -14,7 +14,7 @@ import msgspec
 from longtake.contracts.command_table import OnConflict
 from longtake.contracts.events import RunQueued, RunStarted
 from longtake.contracts.ids import signal_id_for
-from longtake.contracts.signals import BeginRun, Outgoing
+from longtake.contracts.signals import BeginRun, MakeRoom, Outgoing
 from longtake.workflow.charging import charge_at_beginning
 from longtake.workflow.decision import Decision
 from longtake.workflow.draft import Draft
@@ -103,11 +103,15 @@ def grantable(
     return tuple(begin)
 
 
-def queue_run(
-    draft: Draft, *, start_at: datetime | None, holders: Sequence[uuid.UUID], scopes: Sequence[str]
-) -> None:
-    """Let an accepted run wait."""
-    draft.record(RunQueued(start_at=start_at, holders=tuple(holders), scopes=tuple(scopes)))
+def untold(queue: Sequence[Waiting], held: Mapping[str, uuid.UUID], now: datetime) -> tuple[uuid.UUID, ...]:
+    """Who in the line takes the place of others now that its time has come, and has not told all of them."""
+    return tuple(
+        waiting.run_id
+        for waiting in queue
+        if waiting.supersedes
+        and waiting.is_due(now)
+        and not {held[scope] for scope in waiting.scopes if scope in held} <= set(waiting.waits_for)
+    )
 
 
 def supersede_holders(draft: Draft, holders: Sequence[uuid.UUID]) -> None:
@@ -115,18 +119,17 @@ def supersede_holders(draft: Draft, holders: Sequence[uuid.UUID]) -> None:
     state = draft.state
     for holder in holders:
         draft.send(
-            supersede_fact(holder, by_run=state.run_id, command_id=state.command_id, actor=state.actor)
+            Outgoing(
+                id=signal_id_for(state.run_id, kind="supersede", about=str(holder)),
+                run_id=holder,
+                kind="supersede",
+                payload={
+                    "by_run": str(state.run_id),
+                    "command_id": state.command_id,
+                    "actor": state.actor,
+                },
+            )
         )
-
-
-def supersede_fact(holder: uuid.UUID, *, by_run: uuid.UUID, command_id: str, actor: str) -> Outgoing:
-    """The fact that tells a holder who takes its place."""
-    return Outgoing(
-        id=signal_id_for(by_run, kind="supersede", about=str(holder)),
-        run_id=holder,
-        kind="supersede",
-        payload={"by_run": str(by_run), "command_id": command_id, "actor": actor},
-    )
 
 
 def on_begin(draft: Draft, signal: BeginRun) -> Decision:
@@ -136,6 +139,19 @@ def on_begin(draft: Draft, signal: BeginRun) -> Decision:
         return draft.ignored("run_ended" if state.terminal else "not_queued")
     begin(draft)
     return draft.decision(command_status="running")
+
+
+def on_make_room(draft: Draft, signal: MakeRoom) -> Decision:
+    """The time of the run has come and others are in its way: its history names whom it supersedes, as theirs will."""
+    state = draft.state
+    if state.queued is None:
+        return draft.ignored("run_ended" if state.terminal else "not_queued")
+    new = tuple(holder for holder in signal.holders if holder not in state.supersedes)
+    if not new:
+        return draft.ignored("already_told")
+    draft.record(RunQueued(holders=signal.holders, scopes=signal.scopes, supersedes=new))
+    supersede_holders(draft, new)
+    return draft.decision()
 
 
 def on_start_due(draft: Draft) -> Decision:

@@ -17,6 +17,7 @@ from longtake.contracts.signals import (
     ChildRefused,
     DeadlinePassed,
     LeaseExpired,
+    MakeRoom,
     OutcomeReported,
     ParentClosed,
     PauseRun,
@@ -48,7 +49,7 @@ from longtake.workflow.draft import Draft
 from longtake.workflow.lapses import on_lapse
 from longtake.workflow.outcomes import on_outcome
 from longtake.workflow.pausing import on_pause, on_resume
-from longtake.workflow.queueing import on_begin
+from longtake.workflow.queueing import on_begin, on_make_room
 from longtake.workflow.run_state import RunState
 from longtake.workflow.stalling import on_stalled
 from longtake.workflow.timers import on_timer
@@ -89,6 +90,8 @@ def decide(state: RunState, signal: Signal, now: datetime) -> Decision:
             return on_supersede(draft, signal)
         case BeginRun():
             return on_begin(draft, signal)
+        case MakeRoom():
+            return on_make_room(draft, signal)
         case ChildEnded():
             return on_child_ended(draft, signal)
         case ChildRefused():

@@ -10,7 +10,7 @@ from contract.store.admission_clauses import _open, _Wrong
 from contract.store.bench import BOB, STRANGER, Bench
 from contract.store.clauses import clause, instead, patched, without
 from contract.store.rows import begin, command_of, commit_of, new_run, receipt_of, run_id_of
-from longtake.contracts.signals import Outgoing, SupersedeRun
+from longtake.contracts.signals import Outgoing
 from longtake.errors import DecisionRefused
 from longtake.memory import MemoryAdmission, MemoryErrandStore
 from longtake.memory.store_line import active_runs
@@ -179,24 +179,28 @@ async def runs_that_have_ended_or_are_of_others_are_not_active(bench: Bench) -> 
         assert await transaction.active_runs([active]) == frozenset()
 
 
-async def _untold(self: Any, fact: Outgoing) -> None:
+async def _waits_for_nobody(self: Any, run_id: uuid.UUID, runs: Any) -> None:
     return None
 
 
-@clause(_store_of(tell=_untold))
-async def admission_tells_a_run_a_fact_once(bench: Bench) -> None:
-    old, new = await begin(bench, 1), await begin(bench, 2)
-    fact = Outgoing(
-        id=uuid.UUID(int=4), run_id=old, kind="supersede",
-        payload={"by_run": str(new), "command_id": "c2", "actor": "alice"},
-    )  # fmt: skip
-    for _ in range(2):
-        async with _open(bench) as transaction:
-            await transaction.tell(fact)
-    batch = await bench.decisions.facts(effects=[], inbox=[], runs=[old])
-    assert [f.signal for f in batch.facts] == [
-        SupersedeRun(by_run=new, command_id="c2", actor="alice", signal_id=fact.id)
-    ]
+@clause(_store_of(wait_for=_waits_for_nobody))
+async def a_run_in_line_that_tells_others_to_make_room_waits_until_they_have_ended(bench: Bench) -> None:
+    """As long as it has told somebody in its way nothing, its project is one to look at."""
+    holder = await begin(bench, 1, scopes=["voice"])
+    first = Waiting(run_id=run_id_of(2), scopes=("voice",), supersedes=True)
+    later = Waiting(run_id=run_id_of(3), scopes=("voice",), supersedes=True, start_at=LATER)
+    patient = Waiting(run_id=run_id_of(4), scopes=("voice",))
+    async with _open(bench) as transaction:
+        await transaction.join_line("film", first)
+        await transaction.join_line("film", later)
+        await transaction.join_line("film", patient)
+    assert await bench.errands.waiting_projects(10) == [("acme", "film")]
+    async with _open(bench) as transaction:
+        await transaction.wait_for(first.run_id, [holder])
+        await transaction.wait_for(run_id_of(9), [holder])
+        line, _ = await transaction.line("film")
+    assert [waiting.waits_for for waiting in line] == [(holder,), (), ()]
+    assert await bench.errands.waiting_projects(10) == []
 
 
 # --- errands -----------------------------------------------------------------------------------------------------------
@@ -276,7 +280,7 @@ async def an_errand_is_answered_by_a_fact_once(bench: Bench) -> None:
     assert await bench.errands.open_errands(10) == []
 
 
-@clause(patched("store_line._may_begin", lambda session, row: True))
+@clause(patched("store_line._may_move", lambda session, row: True))
 async def a_project_is_looked_at_when_somebody_in_line_may_begin(bench: Bench) -> None:
     holder = await begin(bench, 1, scopes=["voice"])
     awaited = await begin(bench, 2)

@@ -225,6 +225,39 @@ async def test_a_run_with_a_time_begins_at_it(database, broker, tmp_path, scopes
     assert at <= began
 
 
+@promise("H55")
+async def test_a_successor_with_a_time_names_whom_it_superseded_when_that_came_and_they_name_it(
+    database, broker, tmp_path
+) -> None:
+    app = scoped_app()
+    at = datetime.now(UTC) + timedelta(seconds=1)
+    async with runtime(database, broker, tmp_path, app) as process:
+        successor = await start(process, "a", "x", on_conflict="supersede", start_at=at.isoformat())
+        holder = await start(process, "b", "x")
+        assert ("scheduled", "running") == (successor.status, holder.status)
+        await eventually(lambda: _claimed(database, holder.run_id), "the holder works", 20)
+        await becomes(process, holder.run_id, "cancelling")
+        waiting = await summary_of(process, successor.run_id)
+        assert ("accepted", f"Waits for run {holder.run_id}") == (waiting["status"], waiting["label"])
+        app.gate.set()
+        await ended(process, successor.run_id)
+        assert "superseded" == (await summary_of(process, holder.run_id))["status"]
+
+    connection = await database.connect()
+    asked = await history(database, holder.run_id, SupersedeRequested)
+    rows = await connection.fetch(
+        "select type, data, recorded_at from longtake.events where run_id = $1 order by seq",
+        uuid.UUID(successor.run_id),
+    )
+    await connection.close()
+    assert ["run_accepted", "run_queued", "run_queued", "run_started"] == [row["type"] for row in rows[:4]]
+    named = msgspec.json.decode(rows[2]["data"], type=RunQueued)
+    only = (uuid.UUID(holder.run_id),)
+    assert (only, only, ("x",)) == (named.holders, named.supersedes, named.scopes)
+    assert uuid.UUID(successor.run_id) == asked.by_run
+    assert at <= rows[2]["recorded_at"]
+
+
 # --- five hundred at once ----------------------------------------------------------------------------------------------
 
 

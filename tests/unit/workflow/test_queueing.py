@@ -7,9 +7,9 @@ from datetime import timedelta
 from kit.plans import free, one
 from kit.promises import promise
 from longtake.contracts.events import RunQueued
-from longtake.contracts.signals import BeginRun, SupersedeRun
+from longtake.contracts.signals import BeginRun, MakeRoom, SupersedeRun
 from longtake.workflow.plan import Plan
-from longtake.workflow.queueing import Obstacle, Waiting, grantable, obstacles, verdict
+from longtake.workflow.queueing import Obstacle, Waiting, grantable, obstacles, untold, verdict
 from longtake.workflow.script import START, Script
 
 A, B, C, D = (uuid.UUID(int=number) for number in range(1, 5))
@@ -170,6 +170,47 @@ def test_a_run_with_a_time_and_scopes_asks_admission_when_its_time_comes() -> No
 
     assert ["start_due"] == [fact.kind for fact in decision.outgoing]
     assert "accepted" == script.summary.status
+
+
+def test_a_run_that_takes_the_place_of_others_names_them_when_its_time_has_come() -> None:
+    script = queued(Plan(scopes=("x",)).step("a", activity="a@1"), start_at=LATER)
+    assert () == script.state.supersedes
+    script.now = LATER
+    decision = script.tell(MakeRoom(holders=(A, B), scopes=("x", "y")))
+
+    assert ["run_accepted", "run_queued", "run_queued"] == script.events
+    assert (A, B) == script.state.supersedes
+    assert f"Waits for run {A} and 1 more" == script.summary.label
+    assert [("supersede", A), ("supersede", B)] == [(fact.kind, fact.run_id) for fact in decision.outgoing]
+    assert "start_at" not in script.timers, "its time has come; what it waits for now is others"
+
+
+def test_whoever_was_told_to_make_room_is_told_once() -> None:
+    script = queued(Plan(scopes=("x",)).step("a", activity="a@1"), start_at=LATER)
+    script.now = LATER
+    script.tell(MakeRoom(holders=(A,), scopes=("x",)))
+    again = script.tell(MakeRoom(holders=(A,), scopes=("x",)))
+    more = script.tell(MakeRoom(holders=(A, B), scopes=("x",)))
+    script.tell(BeginRun())
+    late = script.tell(MakeRoom(holders=(C,), scopes=("x",)))
+
+    assert again.ignored is not None and "already_told" == again.ignored.reason
+    assert [B] == [fact.run_id for fact in more.outgoing]
+    assert late.ignored is not None and "not_queued" == late.ignored.reason
+    assert (A, B) == script.state.supersedes
+
+
+def test_only_those_whose_time_has_come_and_who_have_not_told_all_in_their_way_are_to_tell() -> None:
+    line = [
+        waiting(A, "x", supersedes=True, start_at=LATER),
+        waiting(B, "x", "y", supersedes=True, waits_for=(D,)),
+        waiting(C, "x"),
+    ]
+
+    assert () == untold(line, {"x": D}, START)
+    assert (A,) == untold(line, {"x": D}, LATER)
+    assert (A, B) == untold(line, {"x": D, "y": C}, LATER)
+    assert () == untold(line, {"z": D}, LATER)
 
 
 def test_the_deadline_counts_from_the_beginning() -> None:

@@ -75,7 +75,7 @@ SIGNALS = {
     "cancel_run": "CancelRun",
     "provide_input": "ProvideInput",
     "pause, resume, named events": "PauseRun ResumeRun SendEvent",
-    "a successor, a beginning, relatives": "SupersedeRun BeginRun ChildEnded ChildRefused ParentClosed",
+    "a successor, a beginning, relatives": "SupersedeRun BeginRun MakeRoom ChildEnded ChildRefused ParentClosed",
     "deadlines, timers, stalls": "DeadlinePassed TimerFired WorkStalled",
     "deploys and defects": "PlanChecked ReducerFailed",
 }

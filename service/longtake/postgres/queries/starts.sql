@@ -21,13 +21,18 @@ insert into longtake.signals (id, tenant_id, run_id, kind, payload)
 select $3, tenant_id, $4, $5, $6 from done on conflict (id) do nothing;
 
 -- name: queue_projects
--- Projects in which somebody in line may begin, as far as one look tells; under the project's lock it is asked again.
+-- Projects in which somebody in line may begin, or is to tell those in its way to make room, as far as one look tells;
+-- under the project's lock it is asked again.
 -- $1 limit
 select q.tenant_id, q.project from longtake.scope_queue q
 where (q.start_at is null or q.start_at <= clock_timestamp())
-    and not exists (select from longtake.scopes s
-                    where s.tenant_id = q.tenant_id and s.project = q.project and s.scope = any(q.scopes))
-    and not exists (select from longtake.runs r where r.run_id = any(q.waits_for) and r.ended_at is null)
+    and ((not exists (select from longtake.scopes s
+                      where s.tenant_id = q.tenant_id and s.project = q.project and s.scope = any(q.scopes))
+          and not exists (select from longtake.runs r where r.run_id = any(q.waits_for) and r.ended_at is null))
+         or (q.supersedes
+             and exists (select from longtake.scopes s
+                         where s.tenant_id = q.tenant_id and s.project = q.project and s.scope = any(q.scopes)
+                             and s.run_id <> all(q.waits_for))))
 group by q.tenant_id, q.project order by min(q.place) limit $1;
 
 -- name: queue_read
@@ -39,6 +44,10 @@ from longtake.scope_queue q where q.tenant_id = $1 and q.project = $2 order by q
 -- A run gets in line. $1 tenant  $2 project  $3 run id  $4 scopes  $5 waits for  $6 start at  $7 supersedes  $8 overtakes
 insert into longtake.scope_queue (tenant_id, project, run_id, scopes, waits_for, start_at, supersedes, overtakes)
 values ($1, $2, $3, $4, $5, $6, $7, $8);
+
+-- name: queue_wait
+-- A run in line begins after these have ended. $1 run id  $2 run ids
+update longtake.scope_queue set waits_for = $2 where run_id = $1;
 
 -- name: runs_active
 -- Which of these runs have not ended. $1 tenant  $2 run ids
