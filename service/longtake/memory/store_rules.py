@@ -28,7 +28,7 @@ def locks_run(session: Session, commit: RunCommit) -> bool:
 
 
 def torn_runs(session: Session, commits: Sequence[RunCommit]) -> set[uuid.UUID]:
-    """Runs with a receipt where none was expected, or the reverse (P1)."""
+    """Runs with a receipt where none was expected, or the reverse, or with a call where none was opened (P1, P18)."""
     torn: set[uuid.UUID] = set()
     effects = session.view.effects
     for commit in commits:
@@ -37,7 +37,9 @@ def torn_runs(session: Session, commits: Sequence[RunCommit]) -> set[uuid.UUID]:
             if effect is None or effect.closed_at is not None:
                 continue
             session.lock("effect", closing.id)
-            if (effect.receipt is not None) != closing.expect_receipt and session.defences.torn_check:
+            answered = (effect.receipt is not None) != closing.expect_receipt
+            begun = closing.disposition == "expired" and effect.kind == "execute" and effect.call_opened_at is not None
+            if (answered or begun) and session.defences.torn_check:
                 torn.add(commit.run_id)
     return torn
 

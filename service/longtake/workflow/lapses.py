@@ -24,14 +24,14 @@ def on_lapse(draft: Draft, signal: LeaseExpired | DeadlinePassed) -> Decision:
     """Do what the silence of an effect means."""
     state = draft.state
     step = state.step_of(signal.step)
-    if step is None or state.terminal or step.effect != signal.effect_id:
-        # Closed all the same: a row nobody waits for must not be found silent again and again.
-        draft.close(signal.effect_id, "expired", expect_receipt=False)
-        return draft.ignored("effect_closed")
     key, kind, work = signal.step, signal.kind, Work(effect_id=signal.effect_id)
     begun = signal.call_opened
+    # "expired" says that no call was opened: the store refuses it when one was opened since this was read.
     disposition: Disposition = "unknown" if kind == "execute" and begun else "expired"
     draft.close(signal.effect_id, disposition, expect_receipt=False)
+    if step is None or state.terminal or step.effect != signal.effect_id:
+        # Closed all the same: a row nobody waits for must not be found silent again and again.
+        return draft.ignored("effect_closed")
     if kind == "compensate":
         undo_again(draft, key, _words(signal), retryable=True, work=work)
         settle_when_known(draft)

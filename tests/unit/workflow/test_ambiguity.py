@@ -289,7 +289,7 @@ def test_a_silent_effect_that_nobody_waits_for_is_closed() -> None:
     )
 
     assert "effect_closed" == decision.ignored.reason
-    assert [(call.id, "expired", False)] == [
+    assert [(call.id, "unknown", False)] == [
         (c.id, c.disposition, c.expect_receipt) for c in decision.closings
     ]
 

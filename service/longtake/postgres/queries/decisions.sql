@@ -75,8 +75,8 @@ update longtake.runs set poisoned = true, status = 'blocked', blockers = '{histo
 
 -- name: decisions_commit
 -- Write the decisions of a batch, all of them or, run by run, none: a run that moved, is held by another, or has an
--- effect that changed meanwhile (a receipt where none was expected, or the reverse) is left out, and its number is
--- not returned (P1, P6, P21). Every array is aligned; `n` is the number of the run in $1.
+-- effect that changed meanwhile (a receipt where none was expected, or the reverse; a call where none was opened) is
+-- left out, and its number is not returned (P1, P6, P21). Every array is aligned; `n` is the number of the run in $1.
 --  $1 run ids (ascending)   $2 expected revisions   $3 new revisions   $4 head hashes  $5 statuses   $6 phases
 --  $7 labels   $8 charged   $9 refunded   $10 blockers (joined by comma)   $11 poisoned   $12 poll_at
 --  $13 summaries   $14 ended_at   $15 checked application
@@ -105,9 +105,11 @@ with wanted as (
     order by r.run_id
     for update of r skip locked
 ), touched as materialized (
-    select c.n, (e.receipt is not null) <> c.expected as torn
+    select c.n, (e.receipt is not null) <> c.expected
+        or c.disposition = 'expired' and e.kind = 'execute' and e.call_opened_at is not null as torn
     from (
-        select u.n, u.id, u.expected from unnest($55::integer[], $56::uuid[], $58::boolean[]) as u (n, id, expected)
+        select u.n, u.id, u.disposition, u.expected
+        from unnest($55::integer[], $56::uuid[], $57::text[], $58::boolean[]) as u (n, id, disposition, expected)
         order by u.id
     ) c join longtake.effects e on e.id = c.id
     where e.closed_at is null
