@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from kit.promises import promise
 
+from kit.promises import promise
 from longtake import App, Plan
 from longtake.errors import Refused
 from longtake.testing import PromiseBroken, Script, given, simulate

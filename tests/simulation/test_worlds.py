@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from kit.promises import promise
 
+from kit.promises import promise
 from longtake.testing.ablations import ABLATIONS, hunt
 from longtake.testing.faults import Profile, draw_profile
 from longtake.testing.scenario import Experiment
@@ -77,7 +77,9 @@ def test_a_reducer_that_retries_what_may_have_been_done_is_found_and_made_small(
     assert not play(failing.seed).failed, "the same seed holds with the look-up in its place"
 
 
-@pytest.mark.parametrize("name", ["command key", "sweeper", "inbox uniqueness", "derived tokens", "poison cut-off"])
+@pytest.mark.parametrize(
+    "name", ["command key", "sweeper", "inbox uniqueness", "derived tokens", "poison cut-off"]
+)
 def test_a_defence_that_is_taken_away_is_missed(name: str) -> None:
     ablation = next(ablation for ablation in ABLATIONS if ablation.name == name)
     caught = hunt(ablation, range(60))

@@ -122,6 +122,9 @@ class Dispatcher:
             SPAN_DISPATCH_BATCH, links=traces_of(batch.facts), attributes={BATCH_SIZE: len(batch.facts)}
         ) as hop:
             runs = await self._runs(by_run)
+            moved = [run_id for run_id, run in runs.items() if _has_moved(run, by_run[run_id])]
+            for run_id in moved:
+                del runs[run_id]
             commits, broken = self._decide_all(runs, by_run, hop.traceparent)
             commits += await self._block(broken, by_run)
             outcome.blocked += len(broken)
@@ -142,7 +145,10 @@ class Dispatcher:
             standing = (c for c in commits if c.run_id in result.committed)
             tell_relatives((fact for c in standing for fact in c.outgoing), self._hints, self._doorbell)
         self._announce_later(commits, result)
-        return _again(by_run, commits, result)
+        again = _again(by_run, commits, result)
+        for run_id in moved:
+            _point_at(again, by_run[run_id])
+        return again
 
     async def _hold_back(self, commits: Sequence[RunCommit]) -> None:
         """Leave to the relay what the windows do not take; every batch that follows may have made room (P12)."""
@@ -296,12 +302,21 @@ def _again(
             continue
         # What it wanted to end may have been answered meanwhile: that is then decided together with it (P1).
         pointers.effects.update(dict.fromkeys(closing.id for closing in commit.closings))
-        for fact in by_run[commit.run_id]:
-            match fact.signal:
-                case OutcomeReported() | LeaseExpired() | DeadlinePassed():
-                    pointers.effects[fact.signal.effect_id] = None
-                case CallbackArrived():
-                    pointers.inbox[fact.signal.inbox_id] = None
-                case _:
-                    pointers.runs[fact.run_id] = None
+        _point_at(pointers, by_run[commit.run_id])
     return pointers
+
+
+def _has_moved(run: LiveRun, facts: Sequence[Fact]) -> bool:
+    """Whether somebody decided between the reading of the facts and of the run: some of them may be settled by now."""
+    return any(fact.revision != run.revision for fact in facts)
+
+
+def _point_at(pointers: Pointers, facts: Sequence[Fact]) -> None:
+    for fact in facts:
+        match fact.signal:
+            case OutcomeReported() | LeaseExpired() | DeadlinePassed():
+                pointers.effects[fact.signal.effect_id] = None
+            case CallbackArrived():
+                pointers.inbox[fact.signal.inbox_id] = None
+            case _:
+                pointers.runs[fact.run_id] = None

@@ -166,6 +166,8 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
     if not names:
         return False
     weights = [CONTROLS[name].weight for name in names]
+    if summary["status"] == "accepted" and "cancel" in names:
+        weights[names.index("cancel")] = 2.0  # people lose patience in a line
     if not careful and chance.random() < IDLE_WEIGHT / (IDLE_WEIGHT + sum(weights)):
         return False
     kind = chance.choices(names, weights)[0]

@@ -86,6 +86,9 @@ def _run(chance: Random, key: str) -> Fields:
     # References of the child's plan would be taken for those of the step whose input it is.
     bare = tuple(msgspec.structs.replace(step, input={}, when=None) for step in child.steps)
     child = msgspec.structs.replace(child, steps=bare)
+    if chance.random() < 0.08:
+        # Nobody can plan that: its parent is told so.
+        child = Plan(steps=(Step("lost", activity="nobody.knows@1"),))
     return {
         "kind": "run",
         "workflow": CHILD,
