@@ -8,6 +8,7 @@ import longtake
 from longtake import Activity, Artifact, Call, Outcome
 from videoads.brief import BriefError, parse_brief
 from videoads.script import write_script
+from videoads.script_requests import music_request, shot_requests, speech_request
 
 ENDINGS = {"image/svg+xml": ".svg", "image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp"}
 
@@ -58,29 +59,9 @@ class ScriptWrite(Activity):
         return longtake.Succeeded(
             result={
                 "script": document,
-                "shots": [
-                    {
-                        "prompt": shot.prompt,
-                        "frames": shot.frames,
-                        "fps": script.fps,
-                        "width": script.width,
-                        "height": script.height,
-                        "seed": shot.seed,
-                        "palette": msgspec.to_builtins(script.colours),
-                        "title": script.product,
-                    }
-                    for shot in script.shots
-                ],
-                "speech": {
-                    "lines": [phrase.text for phrase in script.phrases],
-                    "seed": script.music.seed,
-                    "fps": script.fps,
-                    "windows": [
-                        {"start_frame": phrase.start_frame, "end_frame": phrase.end_frame}
-                        for phrase in script.phrases
-                    ],
-                },
-                "music": msgspec.to_builtins(script.music),
+                "shots": shot_requests(script),
+                "speech": speech_request(script),
+                "music": music_request(script),
                 "notes": list(script.notes),
             },
             artifacts=tuple(artifacts),
