@@ -23,6 +23,7 @@ from longtake.engine.deciding import LiveRun, RunCache, blocked_commit, commit_o
 from longtake.engine.hints import Hints
 from longtake.engine.relatives import tell_relatives
 from longtake.engine.telling import tell
+from longtake.engine.waking import DOORBELL_RELAY, ring_when_due
 from longtake.engine.windows import Windows
 from longtake.errors import DecisionRefused
 from longtake.ports import Doorbell
@@ -39,7 +40,6 @@ from longtake.telemetry.tracing import span, traces_of
 ROUNDS_MAX = 5
 """How often runs that moved under our hands are decided again in one batch."""
 DOORBELL_PLANS = "plans"
-DOORBELL_RELAY = "relay"
 
 log = structlog.get_logger("longtake.engine.dispatcher")
 
@@ -144,7 +144,7 @@ class Dispatcher:
             self._hints.effects_soon(result.pointers)
             standing = (c for c in commits if c.run_id in result.committed)
             tell_relatives((fact for c in standing for fact in c.outgoing), self._hints, self._doorbell)
-        self._announce_later(commits, result)
+        ring_when_due((c for c in commits if c.run_id in result.committed), self._doorbell)
         again = _again(by_run, commits, result)
         for run_id in moved:
             _point_at(again, by_run[run_id])
@@ -282,14 +282,6 @@ class Dispatcher:
                 commit.row is not None and commit.row.ended_at is not None
             ):
                 self.cache.forget(commit.run_id)
-
-    def _announce_later(self, commits: Sequence[RunCommit], result: CommitResult) -> None:
-        """Effects and timers that become due later: relay and sweeper may be asleep until after that (P24)."""
-        standing = [commit for commit in commits if commit.run_id in result.committed]
-        due = [effect.not_before for commit in standing for effect, _ in commit.effects if effect.not_before]
-        due += [timer.due_at for commit in standing for timer in commit.timers]
-        if due:
-            self._doorbell.ring(DOORBELL_RELAY, due_at=min(due))
 
 
 def _again(

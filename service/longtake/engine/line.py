@@ -13,9 +13,9 @@ import msgspec
 from longtake.contracts.principal import Principal
 from longtake.contracts.signals import BeginRun, MakeRoom, Outgoing
 from longtake.engine.deciding import LiveRun, add_decision, empty_commit, finish, revive
-from longtake.engine.dispatcher import DOORBELL_RELAY
 from longtake.engine.hints import Hints
 from longtake.engine.relatives import tell_relatives
+from longtake.engine.waking import DOORBELL_RELAY, ring_when_due
 from longtake.engine.windows import Windows
 from longtake.ports import Doorbell
 from longtake.store import AdmissionStore, AdmissionTransaction, EffectPointer, RunCommit
@@ -158,6 +158,7 @@ class Line:
         if held:
             self._doorbell.ring(DOORBELL_RELAY)
         written = await transaction.commit_run(commits[0], None, also=commits[1:])
+        ring_when_due(commits, self._doorbell)
         facts = [fact for commit in commits for fact in commit.outgoing]
         return _Moved(pointers=written.pointers, facts=facts)
 

@@ -10,9 +10,9 @@ from math import inf
 import structlog
 
 from longtake.contracts.ids import subject_token
-from longtake.engine.dispatcher import DOORBELL_RELAY
 from longtake.engine.hints import Hints
 from longtake.engine.pace import Pace
+from longtake.engine.waking import DOORBELL_RELAY
 from longtake.errors import AuthorityUnavailable, TransportUnavailable
 from longtake.lifecycle import LoopService
 from longtake.ports import Doorbell, OldestMessage, OutgoingMessage, Publisher

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from longtake.engine.dispatcher import DOORBELL_RELAY
+from longtake.engine.waking import DOORBELL_RELAY
 from longtake.ports import Doorbell
 from longtake.store import SweepStore
 

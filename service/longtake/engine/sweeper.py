@@ -15,9 +15,9 @@ import structlog
 
 from longtake.contracts.ids import signal_id_for
 from longtake.contracts.signals import Outgoing
-from longtake.engine.dispatcher import DOORBELL_RELAY
 from longtake.engine.hints import CALLBACK_PARTS, Hints
 from longtake.engine.pace import Pace
+from longtake.engine.waking import DOORBELL_RELAY, DOORBELL_SWEEPER
 from longtake.errors import AuthorityUnavailable, TransportUnavailable
 from longtake.lifecycle import LoopService
 from longtake.ports import Doorbell, OldestMessage
@@ -28,7 +28,6 @@ from longtake.telemetry.tracing import span, traces_of
 LEASES_MAX = 5
 """Leases an effect may lose before its call was opened; then the attempt counts as failed."""
 DOORBELLS_PER_PASS_MAX = 512
-DOORBELL_SWEEPER = "sweeper"
 STALL_SECONDS = 600.0
 """How long work may be due that nobody can take, before its run says so."""
 STALL_LOOKS = 10

@@ -14,7 +14,7 @@ from longtake.contracts.ids import callback_token_for
 from longtake.engine.admission import Admission
 from longtake.engine.deciding import commit_of
 from longtake.engine.dispatch_loop import DispatchLoop
-from longtake.engine.dispatcher import DOORBELL_PLANS, DOORBELL_RELAY, Dispatcher
+from longtake.engine.dispatcher import DOORBELL_PLANS, Dispatcher
 from longtake.engine.hints import Hints
 from longtake.engine.inbox import Inbox
 from longtake.engine.intake import Intake
@@ -25,7 +25,8 @@ from longtake.engine.relatives import DOORBELL_STARTER
 from longtake.engine.relay import Relay
 from longtake.engine.starter import Starter
 from longtake.engine.streams import StreamGuard
-from longtake.engine.sweeper import DOORBELL_SWEEPER, Sweeper
+from longtake.engine.sweeper import Sweeper
+from longtake.engine.waking import DOORBELL_RELAY, DOORBELL_SWEEPER
 from longtake.errors import AuthorityUnavailable, TransportUnavailable
 from longtake.memory import (
     MemoryAdmissionStore,

@@ -10,8 +10,8 @@ from typing import Any
 from longtake.contracts.effects import ClaimedEffect, Report
 from longtake.contracts.outcomes import Pending, Throttled
 from longtake.contracts.pointers import decode_effect_pointers
-from longtake.engine.dispatcher import DOORBELL_RELAY
 from longtake.engine.hints import Hints, pack_factor
+from longtake.engine.waking import DOORBELL_RELAY
 from longtake.errors import AuthorityUnavailable, LeaseLost, PoisonMessage, TransportUnavailable
 from longtake.ports import Delivery, Doorbell, Transport
 from longtake.store import EffectStore, LeaseKeeper, SweepStore

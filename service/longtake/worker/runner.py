@@ -12,8 +12,8 @@ import structlog
 from longtake.contracts.effects import ClaimedEffect, Report
 from longtake.contracts.outcomes import Pending, Throttled
 from longtake.contracts.pointers import decode_effect_pointers
-from longtake.engine.dispatcher import DOORBELL_RELAY
 from longtake.engine.hints import pack_factor
+from longtake.engine.waking import DOORBELL_RELAY
 from longtake.errors import AuthorityUnavailable, LeaseLost, PoisonMessage, TransportUnavailable
 from longtake.lifecycle import LoopService
 from longtake.ports import Delivery, Doorbell, Transport
