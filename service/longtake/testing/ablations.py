@@ -119,14 +119,12 @@ def _of_now(run: LiveRun, fact: Fact) -> Fact:
     if not isinstance(signal, OutcomeReported):
         return fact
     step = run.state.step_of(signal.step)
-    if step is None or step.attempt == signal.attempt:
+    if step is None or step.attempt == signal.attempt or step.effect is None:
         return fact
-    return msgspec.structs.replace(
-        fact,
-        signal=msgspec.structs.replace(
-            signal, attempt=step.attempt, effect_id=step.effect or signal.effect_id, kind="execute"
-        ),
-    )
+    # Neither the number of the attempt nor the effect that is open tells it from the current one.
+    run.state.open[signal.effect_id] = run.state.open.pop(step.effect)
+    step.effect = signal.effect_id
+    return msgspec.structs.replace(fact, signal=msgspec.structs.replace(signal, attempt=step.attempt))
 
 
 def _any_callback(inner: Decide) -> Decide:

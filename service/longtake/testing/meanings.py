@@ -72,6 +72,10 @@ def _applied(word: str) -> Handler:
                 "I15", f"{word} of {step}/{attempt} applied after {seen.applied[step, attempt]} in {run_id}"
             )
         seen.applied[step, attempt] = word
+        work = data.get("work")
+        row = None if work is None else observer.database.tables.effects.get(uuid.UUID(work["effect_id"]))
+        if row is not None and (row.step, row.attempt) != (step, attempt):
+            observer.broken("I15", f"{word} of {step}/{attempt} is the outcome of {row.step}/{row.attempt}")
 
     return apply
 
