@@ -10,6 +10,7 @@ LongtakeError
  ├── BrokenChain             a stored history that does not verify; names run and seq
  ├── LeaseLost               the claim is no longer ours: stop work at once
  ├── AuthorityUnavailable    Postgres cannot be reached; nothing was decided
+ │    └── LockTimeout        it can, and somebody else held what was asked for too long
  ├── DecisionRefused         Postgres does not take the rows of a decision, however often they come
  ├── TransportUnavailable    NATS cannot be reached; hints are late, nothing is lost
  ├── ConfigurationError      settings that make no sense; names the setting and the remedy
@@ -100,6 +101,10 @@ class LeaseLost(LongtakeError):
 
 class AuthorityUnavailable(LongtakeError):
     """Postgres cannot be reached now. Safe to try again."""
+
+
+class LockTimeout(AuthorityUnavailable):
+    """Another transaction held a row longer than the lock timeout. Nothing of this one stands; safe to try again."""
 
 
 class DecisionRefused(LongtakeError):

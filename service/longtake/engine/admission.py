@@ -7,7 +7,6 @@ same id with another intent is refused. What cannot be read or planned is refuse
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-import msgspec
 import structlog
 
 from longtake.contracts.command_table import TABLE
@@ -15,7 +14,7 @@ from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.events import Parent
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem, ProblemError, problem
-from longtake.contracts.signals import Outgoing
+from longtake.engine.admitted import Admitted, Answer, Heard, Moved, reject
 from longtake.engine.commands import (
     check,
     revision_of,
@@ -23,8 +22,7 @@ from longtake.engine.commands import (
     supersede_of,
     target_of,
 )
-from longtake.engine.deciding import LiveRun, add_decision, empty_commit, finish, revive
-from longtake.engine.dispatcher import DOORBELL_RELAY
+from longtake.engine.deciding import LiveRun, add_decision, commit_of, empty_commit, finish, revive
 from longtake.engine.hints import Hints
 from longtake.engine.ordering import Orders
 from longtake.engine.receipts import (
@@ -35,11 +33,13 @@ from longtake.engine.receipts import (
     no_such_run,
     rejected,
     still_checked,
+    still_held,
 )
 from longtake.engine.relatives import tell_relatives
 from longtake.engine.starting import Order, refuse_order, start_run
+from longtake.engine.waking import DOORBELL_RELAY, ring_when_due
 from longtake.engine.windows import Windows
-from longtake.errors import AuthorityUnavailable, Refused, UncanonicalValue
+from longtake.errors import AuthorityUnavailable, LockTimeout, Refused, UncanonicalValue
 from longtake.ports import Doorbell
 from longtake.store import (
     AdmissionStore,
@@ -47,6 +47,7 @@ from longtake.store import (
     Channel,
     CommitResult,
     Planner,
+    RunCommit,
 )
 from longtake.telemetry.attributes import (
     COMMAND_ID,
@@ -60,17 +61,12 @@ from longtake.telemetry.tracing import span
 from longtake.workflow.decision import Decision
 from longtake.workflow.reducer import decide
 
+__all__ = ["TRIES_MAX", "Admission", "Answer"]
+
 TRIES_MAX = 4
 """How often a command is admitted again after the connection died around its commit, or its run was contended."""
 
 log = structlog.get_logger("longtake.engine.admission")
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The receipt, and whether it was there before."""
-
-    receipt: Receipt
-    replayed: bool = False
 
 
 class Admission:
@@ -135,7 +131,7 @@ class Admission:
             self._announce(admitted)
             return answer
 
-    def _announce(self, admitted: "_Admitted") -> None:
+    def _announce(self, admitted: Admitted) -> None:
         """Hint at what was committed; whatever is lost of it, relay and sweeper find."""
         if admitted.result is None or admitted.run is None:
             return
@@ -157,7 +153,7 @@ class Admission:
         *,
         strict: bool,
         parent: Parent | None,
-    ) -> "_Admitted":
+    ) -> Admitted:
         try:
             intent = command.intent_hash()
         except UncanonicalValue as error:
@@ -166,13 +162,19 @@ class Admission:
                 problem("invalid-command", f"The command has no canonical form: {error}.", place)
             ) from error
         order = await self._ordered(principal, command, intent, channel, parent)
+        hears = False
         for attempt in range(1, TRIES_MAX + 1):
             try:
                 return await self._once(
-                    principal, command, intent, order, channel, traceparent, strict=strict
+                    principal, command, intent, order, channel, traceparent, strict=strict, hears=hears
                 )
-            except _Moved:
-                continue
+            except Moved:
+                # What the command ends was answered meanwhile: the answers are decided first, or it is never admitted.
+                hears = True
+            except LockTimeout as error:
+                # Another transaction has the command or its run; the authority itself is well (P23).
+                if attempt == TRIES_MAX:
+                    raise Refused(still_held()) from error
             except AuthorityUnavailable:
                 # A commit may stand: the next try finds the answer under the command's id.
                 if attempt == TRIES_MAX:
@@ -221,9 +223,10 @@ class Admission:
         traceparent: str | None,
         *,
         strict: bool,
-    ) -> "_Admitted":
+        hears: bool,
+    ) -> Admitted:
         if isinstance(order, Answer):
-            return _Admitted(answer=order)
+            return Admitted(answer=order)
         async with self._store.transaction(
             principal, channel=channel, traceparent=traceparent
         ) as transaction:
@@ -236,18 +239,35 @@ class Admission:
                             "command-in-progress", "The command is being accepted.", retry_after_seconds=1
                         )
                     )
-                return _Admitted(answer=known)
+                return Admitted(answer=known)
             check(command)
+            heard = await self._hear(transaction, command, traceparent) if hears else None
             if command.kind == "fork":
                 forked = await self._orders.forked(transaction, principal, command)
                 if isinstance(forked, Problem):
-                    return await _reject(transaction, rejected(command, forked))
+                    return await reject(transaction, rejected(command, forked))
                 order = forked
             if order is not None:
-                return await self._start(
+                admitted = await self._start(
                     transaction, principal, command, order, now, traceparent, strict=strict
                 )
-            return await self._control(transaction, principal, command, traceparent, strict=strict)
+            else:
+                admitted = await self._control(transaction, principal, command, traceparent, strict=strict)
+            return admitted if heard is None else admitted.with_heard(heard)
+
+    async def _hear(
+        self, transaction: AdmissionTransaction, command: Command, traceparent: str | None
+    ) -> Heard | None:
+        """Decide what workers have answered and no dispatcher has decided yet, in the transaction of the command (P1)."""
+        if not TABLE[command.kind].needs_revision:
+            return None
+        run, _ = await self._locked(transaction, command)
+        answers = await transaction.answers(sorted(run.state.open))
+        if not answers:
+            return None
+        commit = commit_of(run, answers, traceparent=traceparent)
+        result = await self._commit(transaction, [commit], None)
+        return Heard(run=run, result=result, told=tuple(commit.outgoing))
 
     async def _known(self, transaction: AdmissionTransaction, command: Command, intent: str) -> Answer | None:
         stored = await transaction.stored_answer(str(command.client_command_id))
@@ -267,7 +287,7 @@ class Admission:
         traceparent: str | None,
         *,
         strict: bool,
-    ) -> "_Admitted":
+    ) -> Admitted:
         superseded: LiveRun | None = None
         giving_way: Decision | None = None
         gave_way_at = now
@@ -277,21 +297,21 @@ class Admission:
             superseded, now = await self._locked(transaction, command)
             if strict and superseded.revision != revision_of(command):
                 moved = moved_on(superseded.revision, revision_of(command))
-                return await _reject(transaction, rejected(command, moved, superseded))
+                return await reject(transaction, rejected(command, moved, superseded))
             gave_way_at = now
             giving_way = decide(superseded.state, supersede_of(command, principal, order.run_id), now)
             if giving_way.refusal is not None:
-                return await _reject(transaction, rejected(command, giving_way.refusal, superseded))
+                return await reject(transaction, rejected(command, giving_way.refusal, superseded))
         started = await start_run(transaction, order, store_epoch=self._store_epoch, now=now)
         if isinstance(started, Problem):
-            return await _reject(transaction, rejected(command, started))
+            return await reject(transaction, rejected(command, started))
         run, now = started.run, started.now
         receipt = applied(command, run, started.decision.command_status, now)
         also = () if superseded is None or giving_way is None else ((superseded, giving_way, gave_way_at),)
         decided = [(run, started.decision, now), *also]
         result = await self._write(transaction, decided, receipt, traceparent)
         told = (*started.decision.outgoing, *(() if giving_way is None else giving_way.outgoing))
-        return _Admitted(
+        return Admitted(
             answer=Answer(receipt=receipt),
             result=result,
             run=run,
@@ -320,23 +340,23 @@ class Admission:
         traceparent: str | None,
         *,
         strict: bool,
-    ) -> "_Admitted":
+    ) -> Admitted:
         run, now = await self._locked(transaction, command)
         revision = revision_of(command)
         if strict and run.revision != revision:
-            return await _reject(transaction, rejected(command, moved_on(run.revision, revision), run))
+            return await reject(transaction, rejected(command, moved_on(run.revision, revision), run))
         decision = decide(run.state, signal_of(command, principal), now)
         if decision.refusal is not None:
-            return await _reject(transaction, rejected(command, decision.refusal, run))
+            return await reject(transaction, rejected(command, decision.refusal, run))
         more = decision.raise_hold_by
         if more > 0 and not await transaction.raise_hold(run.head.run_id, more):
             # The account says no; what was decided in memory is forgotten with the run.
             account = run.state.account
             poor = cannot_raise(account, await transaction.funds(account), more)
-            return await _reject(transaction, rejected(command, poor))
+            return await reject(transaction, rejected(command, poor))
         receipt = applied(command, run, decision.command_status, now)
         result = await self._write(transaction, [(run, decision, now)], receipt, traceparent)
-        return _Admitted(answer=Answer(receipt=receipt), result=result, run=run, told=decision.outgoing)
+        return Admitted(answer=Answer(receipt=receipt), result=result, run=run, told=decision.outgoing)
 
     async def _write(
         self,
@@ -358,32 +378,17 @@ class Admission:
                 now=at,
             )
             commits.append(finish(commit, run, dict.fromkeys(decision.touched)))
+        return await self._commit(transaction, commits, receipt)
+
+    async def _commit(
+        self, transaction: AdmissionTransaction, commits: Sequence[RunCommit], receipt: Receipt | None
+    ) -> CommitResult:
         held = 0 if self._windows is None else await self._windows.hold_back(commits)
         if held and self._doorbell is not None:
             self._doorbell.ring(DOORBELL_RELAY)
         result = await transaction.commit_run(commits[0], receipt, also=commits[1:])
-        if not {run.head.run_id for run, _, _ in decided} <= result.committed:
-            raise _Moved
+        if not {commit.run_id for commit in commits} <= result.committed:
+            raise Moved
+        if self._doorbell is not None:
+            ring_when_due(commits, self._doorbell)
         return result
-
-
-class _Admitted(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, and what was committed for it."""
-
-    answer: Answer
-    result: CommitResult | None = None
-    run: LiveRun | None = None
-    superseded: LiveRun | None = None
-    is_new_run: bool = False
-    told: tuple[Outgoing, ...] = ()
-    """Facts for others that were committed with it."""
-
-
-async def _reject(transaction: AdmissionTransaction, receipt: Receipt) -> _Admitted:
-    """Keep the refusal as the command's answer: a repeat gets it again (P23)."""
-    await transaction.settle_command(receipt)
-    return _Admitted(answer=Answer(receipt=receipt))
-
-
-class _Moved(Exception):
-    """The run changed between its reading and its writing; the transaction is rolled back and tried again."""

@@ -90,6 +90,9 @@ class Intake(LoopService):
                 principal, command, channel="nats", traceparent=extract(delivery.headers)
             )
         except Refused as refusal:
+            if refusal.problem.retry_after_seconds is not None:
+                # Not the message is wrong but the moment.
+                raise AuthorityUnavailable(refusal.problem.detail) from refusal
             await self._refuse(delivery, tenant, refusal.problem)
             return
         receipt = to_json(answer.receipt)

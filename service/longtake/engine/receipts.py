@@ -105,6 +105,15 @@ def still_checked() -> Problem:
     )
 
 
+def still_held() -> Problem:
+    """Another transaction holds the command, its run or its project for longer than anybody waits (P23)."""
+    return problem(
+        "command-in-progress",
+        "The command, its run or its project is held by another transaction; try again.",
+        retry_after_seconds=1,
+    )
+
+
 def wrong_project(actual: str, given: str) -> Problem:
     """A run that begins with another one belongs to the same project."""
     return problem(

@@ -12,7 +12,7 @@ from longtake.memory.store_decisions import MemoryDecisionStore
 from longtake.memory.store_effects import MemoryEffectStore, MemoryLeaseKeeper
 from longtake.memory.store_line import MemoryErrandStore
 from longtake.memory.store_money import MemoryMoneyAuditStore
-from longtake.memory.store_session import LockTimeout, MemoryDatabase, RowRefused, Snapshot
+from longtake.memory.store_session import MemoryDatabase, RowRefused, Snapshot
 from longtake.memory.store_sweeps import MemorySweepStore
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "Defences",
     "Faults",
     "Hooks",
-    "LockTimeout",
     "LoopHooks",
     "ManualClock",
     "MemoryAdmission",

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from longtake.errors import AuthorityUnavailable, DecisionRefused
+from longtake.errors import AuthorityUnavailable, DecisionRefused, LockTimeout
 from longtake.memory.clock import Clock
 from longtake.memory.faults import COMMIT, Defences, Faults, Hooks, LoopHooks
 from longtake.memory.store_tables import Tables, View
@@ -32,10 +32,6 @@ Lock = tuple[object, ...]
 
 class RowRefused(DecisionRefused):
     """A row breaks a rule of its table."""
-
-
-class LockTimeout(AuthorityUnavailable):
-    """Another transaction held the lock too long."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import asyncpg
 
-from longtake.errors import AuthorityUnavailable, DecisionRefused
+from longtake.errors import AuthorityUnavailable, DecisionRefused, LockTimeout
 
 T = TypeVar("T")
 
@@ -58,12 +58,14 @@ def translated() -> Iterator[None]:
 def definite() -> Iterator[None]:
     """Translate whatever ends a transaction of several statements, which its owner begins anew or gives up.
 
-    Contention is AuthorityUnavailable: nothing of the transaction stands, and another try may find the way free. Rows
-    that break a rule are DecisionRefused.
+    Contention is AuthorityUnavailable: nothing of the transaction stands, and another try may find the way free; a wait
+    that passed the lock timeout is LockTimeout (P23). Rows that break a rule are DecisionRefused.
     """
     try:
         with translated():
             yield
+    except asyncpg.LockNotAvailableError as error:
+        raise LockTimeout(f"another transaction held it too long: {error}") from error
     except CONTENTION as error:
         raise AuthorityUnavailable(f"another transaction was in the way: {error}") from error
     except REFUSED as error:

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from contract.store.bench import ALICE, BOB, STRANGER, Bench
-from contract.store.clauses import clause, instead, without
+from contract.store.clauses import clause, instead, patched, without
 from contract.store.rows import begin, command_of, commit_of, new_run, receipt_of, run_id_of
 from longtake.contracts.principal import Principal
-from longtake.errors import DecisionRefused
+from longtake.errors import AuthorityUnavailable, DecisionRefused, LockTimeout
 from longtake.memory import MemoryAdmission, MemoryAdmissionStore, MemorySweepStore
 
 
@@ -317,6 +317,29 @@ async def _both_lock(bench: Bench, lock: Any) -> list[str]:
 
     await asyncio.gather(first(), second())
     return order
+
+
+@clause(patched("store_session.LockTimeout", AuthorityUnavailable))
+async def what_another_holds_too_long_is_told_from_an_authority_that_is_away(bench: Bench) -> None:
+    run_id = await begin(bench)
+
+    async def locks(transaction: Any) -> None:
+        await transaction.lock_run(run_id)
+
+    async def inserts(transaction: Any) -> None:
+        await transaction.insert_command(command_of("same"), intent_hash="h")
+
+    async def asks_for_the_project(transaction: Any) -> None:
+        await transaction.lock_project("film")
+
+    async def waits_in_vain(take: Any) -> None:
+        async with _open(bench) as holder:
+            await take(holder)
+            with pytest.raises(LockTimeout):
+                async with _open(bench) as waiting:
+                    await take(waiting)
+
+    await asyncio.gather(*(waits_in_vain(take) for take in (locks, inserts, asks_for_the_project)))
 
 
 @clause(without("project_lock"))

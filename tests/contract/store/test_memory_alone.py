@@ -15,8 +15,8 @@ from contract.store.bench import ALICE, MemoryBench
 from contract.store.rows import begin, claim, command_of, commit_of, effect_of, new_run, receipt_of, run_id_of
 from longtake import memory, store
 from longtake.contracts.ids import fence_floor
-from longtake.errors import AuthorityUnavailable, DecisionRefused
-from longtake.memory import Defences, LockTimeout, ManualClock, MemoryAdmissionStore, MemoryDatabase
+from longtake.errors import AuthorityUnavailable, DecisionRefused, LockTimeout
+from longtake.memory import Defences, ManualClock, MemoryAdmissionStore, MemoryDatabase
 
 T = TypeVar("T")
 

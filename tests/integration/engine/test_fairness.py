@@ -26,7 +26,7 @@ def crowd_app(*, without: str = "") -> App:
 
     @app.workflow("wide", version=1)
     def wide(input: Any, policy: Any) -> Plan:
-        plan = Plan(max_parallel=1000)
+        plan = Plan(max_parallel=1000, scopes=tuple(input.get("scopes", ())))
         for number in range(input["steps"]):
             plan = plan.step(f"s:{number}", activity="s@1", priority=input.get("priority", 0))
         return plan
@@ -40,11 +40,11 @@ def crowd_app(*, without: str = "") -> App:
     return app
 
 
-async def start_as(process: Any, tenant: str, id_: str, **input_: Any) -> str:
+async def start_as(process: Any, tenant: str, id_: str, *, on_conflict: str = "reject", **input_: Any) -> str:
     command = Command(
         kind="generation",
         project="p1",
-        payload={"workflow": "wide@1", "input": input_},
+        payload={"workflow": "wide@1", "input": input_, "on_conflict": on_conflict},
         client_command_id=id_,
     )
     principal = Principal(tenant=tenant, actor="tester")
@@ -91,6 +91,38 @@ async def test_a_crowd_of_one_tenant_does_not_keep_another_waiting_for_more_than
 
         await eventually(there, "the other tenant's effect is published", 20)
         await bench.close()
+
+
+@promise("G42")
+async def test_a_run_that_begins_from_the_line_publishes_no_more_than_the_window_takes(
+    database, broker, tmp_path
+) -> None:
+    async with runtime(database, broker, tmp_path, crowd_app(), roles=("api",)) as process:
+        holder = await start_as(process, "a", "c1", steps=1, scopes=["voice"])
+        crowd = await start_as(process, "a", "c2", steps=4 * WINDOW, scopes=["voice"], on_conflict="queue")
+        cancel = Command(
+            kind="cancel",
+            project="p1",
+            targets=(holder,),
+            expected_revision=2,
+            client_command_id="c3",
+        )
+        principal = Principal(tenant="a", actor="tester")
+        await process.admission.admit(principal, cancel, channel="local", traceparent=None)
+        connection = await database.connect()
+
+        async def begun() -> Any:
+            return await connection.fetchrow(
+                "select count(*) as made, count(published_at) as told from longtake.effects where run_id = $1 "
+                "having count(*) > 0",
+                uuid.UUID(crowd),
+            )
+
+        effects = await eventually(begun, "the run in line has begun", 20)
+        await connection.close()
+
+    assert 4 * WINDOW == effects["made"]
+    assert WINDOW - 1 <= effects["told"] <= WINDOW, "what the cancelled run had published may still count"
 
 
 async def test_whatever_waits_goes_by_priority_and_then_in_turn_by_tenant(database, broker, tmp_path) -> None:
