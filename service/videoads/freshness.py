@@ -21,6 +21,9 @@ from videoads.workflows.film_export import Told
 
 __all__ = ["Change", "Fresh", "Freshness", "Stale", "brief_digest", "freshness", "main", "snapshot_of"]
 
+PATIENCE_SECONDS = 1.0
+"""How long an absent server is waited for."""
+
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """A place of the ad, the digest that the film has there, and the newest; None where there is nothing."""
@@ -110,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _ask(url: str, key: str | None, film: str, later: Sequence[str]) -> Freshness:
-    async with Client(url, key) as client:
+    async with Client(url, key, patience_seconds=PATIENCE_SECONDS) as client:
         snapshot = snapshot_of((await client.plan(film))["plan"], await client.history(film))
         newest: dict[str, str | None] = {}
         for run_id in later:
