@@ -266,7 +266,7 @@ async def test_a_request_is_answered_after_its_commit_and_needs_a_key(database, 
 
         assert kept == said.body["run_id"]
         assert told.body["revision"] == said.body["revision"]
-        assert told.body["available_actions"] == ["cancel_generation"]
+        assert "cancel_generation" in told.body["available_actions"]
         assert (nothing.status, nothing.problem) == (404, "not-found")
         assert (refused.status, refused.problem) == (401, "unauthenticated")
         assert await connection.fetchval("select count(*) from longtake.commands") == 1
