@@ -7,25 +7,22 @@ Which of these happens is drawn by the faults of the world; without faults only 
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
 from longtake.testing.faults import Faults
 from longtake.testing.world import Process
 
-_methods: dict[type, tuple[str, ...]] = {}
 
-
+@lru_cache(maxsize=256)
 def awaited_methods(kind: type) -> tuple[str, ...]:
     """The public methods of a class that are awaited, by name."""
-    found = _methods.get(kind)
-    if found is None:
-        found = _methods[kind] = tuple(
-            name
-            for name in dir(kind)
-            if not name.startswith("_") and inspect.iscoroutinefunction(inspect.getattr_static(kind, name))
-        )
-    return found
+    return tuple(
+        name
+        for name in dir(kind)
+        if not name.startswith("_") and inspect.iscoroutinefunction(inspect.getattr_static(kind, name))
+    )
 
 
 class Port:

@@ -3,6 +3,7 @@
 `play` is what everything else stands on: the suite, the long command, the ablations, a user's own workflows.
 """
 
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -70,14 +71,12 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 _stage = Stage()
-_app: SimulatedApp | None = None
 
 
+@lru_cache(maxsize=1)
 def _default_app() -> SimulatedApp:
-    global _app
-    if _app is None:
-        _app = simulated_app(_stage)
-    return _app
+    """The application of all random worlds of this process; each sets its own stage before it runs."""
+    return simulated_app(_stage)
 
 
 class quiet:
