@@ -2,6 +2,7 @@
 
 import hashlib
 import uuid
+from typing import Any
 
 import asyncpg
 import msgspec
@@ -9,9 +10,10 @@ import pytest
 
 from kit.hand_work import Bench
 from kit.outside import outside_app
+from kit.probe import eventually
 from kit.promises import promise
 from kit.runtimes import FUNDS, PRINCIPAL, fund, runtime, start_run, summary_of
-from longtake import Artifact, Failed, Plan, Submitted, Succeeded
+from longtake import App, Artifact, Failed, Plan, Retry, Submitted, Succeeded
 from longtake.contracts.codec import canonical
 from longtake.contracts.commands import Command
 from longtake.contracts.ids import effect_id_for
@@ -54,6 +56,59 @@ async def test_command_run_charge_events_and_first_effect_are_one_transaction(da
 
     assert all(written.values()), "each of them has a row"
     assert len(set().union(*written.values())) == 1
+
+
+def resting_app() -> App:
+    """A run that sleeps, waits for an event, and tries a step again, each in an hour."""
+    app = App("resting")
+
+    @app.activity("fails@1")
+    async def fails(call: Any) -> Failed:
+        return Failed(error_class="transient", message="later")
+
+    @app.workflow("resting", version=1)
+    def build(input: Any, policy: Any) -> Plan:
+        return (
+            Plan(deadline_seconds=86_400)
+            .sleep("sleep", seconds=3600)
+            .wait("wait", event="said", timeout_seconds=3600)
+            .step("again", activity="fails@1", retry=Retry(first_delay_ms=3_600_000, delay_ms_max=3_600_000))
+        )
+
+    return app
+
+
+@promise("W27")
+async def test_what_wakes_a_run_is_written_by_the_decision_that_lets_it_rest(database, broker, tmp_path):
+    """Timers and due times are rows of the transaction of their events: a process that dies then has nothing to save."""
+    async with runtime(database, broker, tmp_path, resting_app()) as process:
+        await start_run(process, "resting", "resting@1")
+        connection = await database.connect()
+
+        async def rests() -> bool:
+            return await connection.fetchval(
+                "select count(*) = 1 from longtake.events where type = 'attempt_failed'"
+            )
+
+        await eventually(rests, "the first attempt has failed", 20)
+    wakes = await connection.fetch(
+        "select xmin::text as writer, key as what, due_at from longtake.timers "
+        "union all select xmin::text, kind, not_before from longtake.effects where attempt = 2"
+    )
+    writers = {
+        row["type"]: row["writer"]
+        for row in await connection.fetch("select type, xmin::text as writer from longtake.events")
+    }
+
+    assert {
+        "step:sleep": writers["gates_opened"],
+        "step:wait": writers["gates_opened"],
+        "run_deadline": writers["run_accepted"],
+    } == {row["what"]: row["writer"] for row in wakes if row["what"] != "execute"}
+    (again,) = [row for row in wakes if row["what"] == "execute"]
+    assert again["due_at"] is not None
+    written = await _writers(connection, steps="key = 'again'", runs="true")
+    assert {writers["attempt_failed"]} == written["steps"] == written["runs"]
 
 
 @promise("H27", "H25")

@@ -10,7 +10,7 @@ import pytest
 from kit.promises import promise
 from longtake import Activity, Artifact, Outcome, Submitted, Succeeded
 from longtake.contracts.effects import ClaimedEffect
-from longtake.contracts.outcomes import OUTCOME_BYTES_MAX, Failed, Unknown
+from longtake.contracts.outcomes import OUTCOME_BYTES_MAX, RETRYABLE, Failed, Unknown
 from longtake.errors import LeaseLost
 from longtake.worker.executor import Executor, checked
 
@@ -33,14 +33,21 @@ def test_a_result_up_to_the_limit_is_kept_and_one_byte_more_is_a_failure_that_na
     assert "store an artifact" in refused.message and str(OUTCOME_BYTES_MAX) in refused.message
 
 
+CYCLE: dict[str, Any] = {}
+CYCLE["self"] = CYCLE
+
+
 @pytest.mark.parametrize(
-    "value", [1.5, float("nan"), float("inf"), object()], ids=["1.5", "nan", "inf", "object"]
+    "value",
+    [1.5, float("nan"), float("inf"), object(), CYCLE],
+    ids=["1.5", "nan", "inf", "object", "cycle"],
 )
-@promise("T40")
-def test_a_result_that_could_not_be_repeated_exactly_is_a_failure(value: Any) -> None:
+@promise("T40", "W30")
+def test_a_result_that_could_not_be_repeated_exactly_is_a_failure_that_no_other_try_cures(value: Any) -> None:
     refused, encoded = checked(Succeeded(result={"value": value}))
 
     assert isinstance(refused, Failed)
+    assert refused.error_class not in RETRYABLE
     assert "plain JSON" in refused.message
     assert b"failed" in encoded
 

@@ -6,6 +6,7 @@ import pytest
 
 from kit.plans import film, free, one
 from kit.promises import promise
+from longtake.contracts.events import StepCompensated
 from longtake.contracts.outcomes import (
     Cancelled,
     Failed,
@@ -16,7 +17,7 @@ from longtake.contracts.outcomes import (
     Succeeded,
     Unknown,
 )
-from longtake.contracts.signals import OutcomeReported, ReducerFailed, TimerFired
+from longtake.contracts.signals import OutcomeReported, PauseRun, ReducerFailed, TimerFired
 from longtake.workflow.plan import ActivityFacts, Plan, bind
 from longtake.workflow.script import Script
 
@@ -114,6 +115,65 @@ def test_a_retry_that_waits_for_its_time_is_simply_dropped() -> None:
     assert [("cancelled", False)] == [(c.disposition, c.expect_receipt) for c in decision.closings]
     assert decision.scopes_released and decision.hold_released
     assert () == decision.timers == decision.withdrawn
+
+
+@promise("W28")
+@pytest.mark.parametrize(
+    "idle", ["sleeping", "waiting for an event", "asking", "between two attempts", "paused"]
+)
+def test_a_run_that_rests_is_cancelled_at_once(idle: str) -> None:
+    """Nothing is under way that would have to be waited for, so the decision that cancels ends the run too."""
+    plan = {
+        "sleeping": Plan().sleep("a", seconds=3600),
+        "waiting for an event": Plan().wait("a", event="said"),
+        "asking": Plan().input("a", answer={"type": "object"}),
+        "between two attempts": one(),
+        "paused": Plan().sleep("a", seconds=3600),
+    }[idle]
+    script = started(plan)
+    if idle == "between two attempts":
+        script.fail("a")
+    if idle == "paused":
+        script.tell(PauseRun(command_id="c-9", actor="ann", expected_revision=script.state.revision))
+
+    script.cancel()
+    assert ("cancelled", {}, {}) == (script.summary.status, script.rows, script.timers)
+
+
+@promise("T53")
+def test_a_cancel_undoes_nothing_that_stands_elsewhere_except_by_the_work_that_the_plan_names_for_it() -> (
+    None
+):
+    """Of three paid steps, one names what undoes it, one does not, one is with its provider, whose word decides."""
+    plan = (
+        Plan()
+        .step("undone", activity="a@1", price=5, compensate="undo@1")
+        .step("kept", activity="a@1", price=3, artifacts=["clip"])
+        .step("open", activity="a@1", price=2)
+    )
+    script = started(plan)
+    script.succeed("undone", ref="r")
+    kept = script.succeed("kept")
+    script.submit("open")
+    before, charged = list(script.history), script.state.charged
+    decision = script.cancel()
+
+    assert before == script.history[: len(before)], "what happened, happened"
+    assert ["cancel"] == [row.kind for row in decision.effects], "the provider is asked, not assumed"
+    script.report("open", Cancelled(answer="too_late"))
+    (undo,) = script.rows.values()
+    assert ("compensate", "undone") == (undo.kind, undo.step)
+    assert "compensating" == script.summary.status
+    script.report("undone", Succeeded())
+
+    assert "cancelled" == script.summary.status
+    assert charged == script.state.charged, (
+        "no charge is rewritten; what is given back is an entry of its own"
+    )
+    assert ("succeeded", 1) == (script.status("kept"), len(kept.artifacts))
+    assert {"open", "kept"}.isdisjoint(
+        event.step for event, _ in script.history[len(before) :] if isinstance(event, StepCompensated)
+    )
 
 
 def test_a_retry_whose_time_has_come_is_withdrawn() -> None:

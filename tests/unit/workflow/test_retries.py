@@ -19,6 +19,7 @@ from longtake.contracts.signals import OutcomeReported
 from longtake.workflow.plan import Plan, ref
 from longtake.workflow.retry import delay_ms
 from longtake.workflow.script import RUN, Script, artifacts
+from longtake.workflow.state import fold
 from longtake.workflow.step import ExpectedArtifact, Retry
 
 NOT_RETRYABLE = ("invalid_input", "moderation_input", "moderation_output", "quota_exhausted", "auth", "not_found", "cancelled", "unknown")  # fmt: skip
@@ -70,6 +71,34 @@ def test_delays_double_carry_a_derived_jitter_and_have_a_limit() -> None:
         assert delay == delay_ms(retry, tries=tries, run_id=RUN, step="a", attempt=tries)
     drawn = {delay_ms(retry, tries=1, run_id=RUN, step=f"s{n}", attempt=1) for n in range(50)}
     assert len(drawn) > 20
+
+
+@promise("W31")
+def test_a_step_is_tried_three_times_unless_its_plan_says_otherwise() -> None:
+    """A free step, so that the run fails when no try is left."""
+    for retry, tries in ((None, 3), (Retry(max_attempts=1), 1), (Retry(max_attempts=5), 5)):
+        script = started(Plan().step("a", activity="a@1", **({} if retry is None else {"retry": retry})))
+        for attempt in range(1, tries + 1):
+            assert attempt == script.row("a").attempt
+            script.now = max(script.now, script.row("a").not_before or script.now)
+            script.fail("a")
+        assert ("failed", {}) == (script.summary.status, script.rows)
+
+
+@promise("W35")
+def test_delays_climb_the_ladder_that_a_plan_sets_and_each_next_try_is_a_row_with_its_time() -> None:
+    """250 ms, doubled up to ten seconds. The time is on the event and on the row: no process need remember it."""
+    ladder = [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]
+    retry = Retry(max_attempts=len(ladder) + 1, first_delay_ms=250, factor=2, delay_ms_max=10_000)
+    script = started(one(retry=retry))
+    for step in ladder:
+        decision = script.fail("a")
+        (row,) = decision.effects
+        waits = (row.not_before - script.now) / timedelta(milliseconds=1)
+        assert step // 2 <= waits <= step
+        assert row.not_before == decision.events[0].retry_at
+        assert fold(RUN, "t", script.plan, script.history).steps[0].retry_at == row.not_before
+        script.now = row.not_before
 
 
 def test_a_provider_that_says_when_to_come_back_is_heeded() -> None:
