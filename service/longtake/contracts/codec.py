@@ -16,6 +16,9 @@ _plain = msgspec.json.Encoder()
 
 INTEGER_MAX = 2**53 - 1
 """The largest integer that every JSON reader keeps (RFC 8785 inherits it from I-JSON)."""
+DEPTH_MAX = 100
+"""How deep a value may nest, so that whoever walks it needs no care for the stack."""
+TOO_DEEP = (f"it nests deeper than {DEPTH_MAX}", "send it flatter, or as text")
 
 
 def to_json(value: Any) -> bytes:
@@ -26,10 +29,14 @@ def to_json(value: Any) -> bytes:
 def canonical(value: Any) -> bytes:
     """Return the canonical JSON bytes of a value.
 
-    Raises UncanonicalValue, with a JSON pointer, for floats, keys beyond ASCII, integers beyond 2^53-1 and U+0000.
+    Raises UncanonicalValue, with a JSON pointer, for floats, keys beyond ASCII, integers beyond 2^53-1, U+0000, and what
+    nests deeper than DEPTH_MAX.
     """
-    plain = msgspec.to_builtins(value, str_keys=True)
-    _refuse_uncanonical(plain, "")
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True)
+    except RecursionError as error:
+        raise UncanonicalValue("", *TOO_DEEP) from error
+    _refuse_uncanonical(plain, "", 0)
     return _canonical.encode(plain)
 
 
@@ -38,7 +45,9 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-def _refuse_uncanonical(value: Any, pointer: str) -> None:
+def _refuse_uncanonical(value: Any, pointer: str, depth: int) -> None:
+    if depth > DEPTH_MAX:
+        raise UncanonicalValue(pointer, *TOO_DEEP)
     match value:
         case bool() | None:
             return
@@ -46,7 +55,7 @@ def _refuse_uncanonical(value: Any, pointer: str) -> None:
             raise UncanonicalValue(pointer, "a float has no canonical form", "use integer units or a string")
         case int():
             if not -INTEGER_MAX <= value <= INTEGER_MAX:
-                raise UncanonicalValue(pointer, "the integer exceeds 2^53-1", "use a string")
+                raise UncanonicalValue(pointer, "the integer exceeds 2^53-1", "use a smaller number, or text")
         case str():
             if "\x00" in value:
                 raise UncanonicalValue(pointer, "the text contains U+0000", "remove the character")
@@ -54,10 +63,10 @@ def _refuse_uncanonical(value: Any, pointer: str) -> None:
             for key, item in value.items():
                 if not key.isascii() or "\x00" in key:
                     raise UncanonicalValue(f"{pointer}/{key}", "the key is not plain ASCII", "rename the key")
-                _refuse_uncanonical(item, f"{pointer}/{escape_pointer(key)}")
+                _refuse_uncanonical(item, f"{pointer}/{escape_pointer(key)}", depth + 1)
         case list() | tuple():
             for index, item in enumerate(value):
-                _refuse_uncanonical(item, f"{pointer}/{index}")
+                _refuse_uncanonical(item, f"{pointer}/{index}", depth + 1)
         case _:
             raise UncanonicalValue(pointer, f"{type(value).__name__} is not JSON", "use plain JSON values")
 

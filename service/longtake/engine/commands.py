@@ -32,12 +32,17 @@ from longtake.contracts.signals import (
     SendEvent,
     SupersedeRun,
 )
+from longtake.contracts.twice import named_twice
+from longtake.engine.places import place_of
 from longtake.errors import Refused
 from longtake.store import RunOrigin
 
 Control = CancelRun | RetryRun | PauseRun | ResumeRun | ProvideInput | SendEvent
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
+
+START_YEAR_MAX = 2999
+"""The last year in which a run may begin; what is later is a slip."""
 
 _commands = msgspec.json.Decoder(Command)
 
@@ -55,10 +60,13 @@ def read_command(raw: bytes, *, key: str | None) -> Command:
         command = _commands.decode(raw)
     except msgspec.ValidationError as error:
         raise Refused(
-            problem("invalid-command", f"The command is not valid: {error}.", _place_of(error))
+            problem("invalid-command", f"The command is not valid: {error}.", place_of(error, Command))
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(problem("malformed", f"The body is not JSON: {error}.")) from error
+    except RecursionError as error:
+        raise Refused(problem("malformed", "The body nests too deep to be read.")) from error
+    _take_names_once(raw)
     if key is not None and command.client_command_id not in (None, key):
         raise Refused(
             problem(
@@ -98,7 +106,7 @@ def payload_of(command: Command, shape: type[T]) -> T:
     try:
         made = msgspec.convert(command.payload, shape)
     except msgspec.ValidationError as error:
-        place = _place_of(error, prefix="/payload")
+        place = place_of(error, shape, prefix="/payload")
         raise Refused(
             problem(
                 "invalid-command", f"The payload of a {command.kind} command is not valid: {error}.", place
@@ -268,6 +276,12 @@ def _fault_of(body: Any) -> ProblemError | None:
                 f"{start_at.isoformat()} has no time zone",
                 'end it with "Z" or an offset',
             )
+        case StartBody(start_at=start_at) if start_at is not None and start_at.year > START_YEAR_MAX:
+            return ProblemError(
+                "/payload/start_at",
+                f"{start_at.isoformat()} is beyond the year {START_YEAR_MAX}",
+                "send the time when the run may begin, or leave it out",
+            )
         case StartBody(max_credits=int(most)) | SteerBody(max_credits=int(most)) if most < 0:
             return ProblemError("/payload/max_credits", f"is {most}", "send whole credits, 0 or more")
         case ForkBody(max_extra_credits=int(most)) if most < 0:
@@ -276,8 +290,8 @@ def _fault_of(body: Any) -> ProblemError | None:
             return None
 
 
-def _place_of(error: msgspec.ValidationError, prefix: str = "") -> ProblemError:
-    """Turn msgspec's `... - at `$.a[0]`` into a JSON pointer."""
-    message, _, path = str(error).partition(" - at `$")
-    pointer = path.rstrip("`").replace("[", ".").replace("]", "").replace(".", "/")
-    return ProblemError(prefix + pointer, message, "see the schema `command` under schemas/")
+def _take_names_once(raw: bytes) -> None:
+    twice = named_twice(raw)
+    if twice is not None:
+        place = ProblemError(twice, "stands twice in its object", "send it once")
+        raise Refused(problem("malformed", f"The body names {twice} twice; readers would disagree.", place))

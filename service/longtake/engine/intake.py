@@ -14,7 +14,7 @@ import structlog
 from longtake.contracts.codec import to_json
 from longtake.contracts.ids import is_name
 from longtake.contracts.principal import Principal
-from longtake.contracts.problems import Problem
+from longtake.contracts.problems import Problem, problem
 from longtake.engine.admission import Admission
 from longtake.engine.commands import read_command
 from longtake.engine.relay import ACTOR_HEADER, COPIED_HEADER
@@ -95,6 +95,14 @@ class Intake(LoopService):
                 raise AuthorityUnavailable(refusal.problem.detail) from refusal
             await self._refuse(delivery, tenant, refusal.problem)
             return
+        except (AuthorityUnavailable, TransportUnavailable):
+            raise
+        except Exception as error:
+            # One command that breaks us must not end the intake for all others, nor come again for ever (F56).
+            log.exception("longtake.intake_broke", subject=delivery.subject)
+            broke = problem("internal", f"Admission broke: {type(error).__name__}: {error}.")
+            await self._refuse(delivery, tenant, broke)
+            return
         receipt = to_json(answer.receipt)
         await self._transport.publish_receipt(
             tenant=tenant, command_id=answer.receipt.command_id, receipt=receipt
@@ -127,7 +135,7 @@ def _id_of(delivery: Delivery) -> str | None:
     """The producer's id of a command that was not taken: its own, else that of the message; None when neither is a name."""
     try:
         named = msgspec.json.decode(delivery.body, type=_Named).client_command_id
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         named = None
     found = named if named is not None else delivery.headers.get("Nats-Msg-Id")
     return found if found is not None and is_name(found) else None

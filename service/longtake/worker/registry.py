@@ -6,25 +6,42 @@ Named like an ASGI app, `module:attribute`. Leaves to others: running anything.
 import hashlib
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import structlog
 
-from longtake.contracts.codec import canonical
+from longtake.contracts.codec import canonical, escape_pointer
 from longtake.contracts.command_table import DECLARED_STARTS, CommandKind
 from longtake.contracts.outcomes import Outcome, Succeeded
-from longtake.contracts.problems import ProblemError, problem
+from longtake.contracts.problems import Problem, ProblemError, problem
 from longtake.engine.inbox import CallbackVerifier
-from longtake.errors import ConfigurationError, InvalidInput, InvalidPlan, Refused, UncanonicalValue
+from longtake.errors import (
+    ConfigurationError,
+    InvalidInput,
+    InvalidPlan,
+    LongtakeError,
+    Refused,
+    UncanonicalValue,
+)
 from longtake.store import PlannedRun
 from longtake.worker.activity import Activity, Call
 from longtake.worker.fragments import Expander
 from longtake.workflow.fingerprint import fingerprint
 from longtake.workflow.plan import ActivityFacts, Plan, bind, plan_document, quote, validate
 
+_version = re.compile(r"[1-9][0-9]{0,8}")
+
 Builder = Callable[[Any, Mapping[str, Any]], Plan]
+
+
+BUILDER_TEXT_MAX = 300
+"""Characters of a builder's own words that a client is told."""
+
+log = structlog.get_logger("longtake.worker.registry")
 
 
 class Workflow(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,6 +211,12 @@ class App:
             raise Refused(
                 problem("invalid-plan", f"The plan has no canonical form: {error}.", place)
             ) from error
+        except LongtakeError:
+            raise
+        except Exception as error:
+            # The builder is a pure function: it would break the same way each time.
+            log.warning("longtake.builder_broke", workflow=workflow, exc_info=error)
+            raise Refused(_broken(workflow, error)) from error
         return PlannedRun(
             workflow=found.name,
             workflow_version=found.version,
@@ -229,7 +252,7 @@ class App:
 
     def _find(self, workflow: str) -> Workflow:
         name, at, version = workflow.partition("@")
-        found = self.workflows.get((name, int(version))) if at and version.isdigit() else None
+        found = self.workflows.get((name, int(version))) if at and _version.fullmatch(version) else None
         if found is None:
             known = ", ".join(sorted(f"{known}@{number}" for known, number in self.workflows)) or "none"
             raise Refused(
@@ -274,17 +297,32 @@ def _root_of(path: Path) -> Path:
     return root
 
 
+def _broken(workflow: str, error: Exception) -> Problem:
+    """What a client is told whose input a builder cannot plan, and does not say why."""
+    said = f"{type(error).__name__}: {error}"[:BUILDER_TEXT_MAX]
+    return problem(
+        "invalid-plan",
+        f"{workflow} cannot plan this input ({said}).",
+        ProblemError(
+            "/payload/input",
+            f"its builder breaks: {said}",
+            "send what the workflow asks for, or mend its builder",
+        ),
+    )
+
+
 def _policy(workflow: Workflow, given: Mapping[str, Any]) -> dict[str, Any]:
     strange = [name for name in given if name not in workflow.policy]
     if strange:
+        remedy = (
+            f"use some of: {', '.join(workflow.policy)}" if workflow.policy else "leave it out; it takes none"
+        )
         raise Refused(
             problem(
                 "invalid-command",
                 f"{workflow.name}@{workflow.version} has no such policy member.",
                 *(
-                    ProblemError(
-                        f"/payload/policy/{name}", "is unknown", f"use some of: {', '.join(workflow.policy)}"
-                    )
+                    ProblemError(f"/payload/policy/{escape_pointer(name)}", "is unknown", remedy)
                     for name in strange
                 ),
             )
