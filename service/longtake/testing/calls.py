@@ -5,7 +5,7 @@ Which of these happens is drawn by the faults of the world; without faults only 
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from types import TracebackType
@@ -16,7 +16,7 @@ from longtake.testing.world import Process
 
 
 @lru_cache(maxsize=256)
-def awaited_methods(kind: type) -> tuple[str, ...]:
+def awaited_methods(kind: Hashable) -> tuple[str, ...]:
     """The public methods of a class that are awaited, by name."""
     return tuple(
         name
