@@ -32,8 +32,8 @@ from longtake.contracts.run_events import (
 from longtake.contracts.step_events import (
     AttemptFailed,
     AttemptReconciled,
-    AttemptsWithdrawn,
     AttemptSubmitted,
+    AttemptsWithdrawn,
     AttemptUnknown,
     CallbackReceived,
     LateOutcome,

@@ -38,6 +38,6 @@ class EventReceived(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "event_received"
 
     name: str
-    payload: dict[str, Any] = {}
+    payload: dict[str, Any] = msgspec.field(default_factory=dict)
     command_id: str
     actor: str

@@ -147,7 +147,7 @@ class RunBlocked(Event, frozen=True, kw_only=True):
     TYPE: ClassVar[str] = "run_blocked"
 
     blocker: str
-    details: dict[str, str] = {}
+    details: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class RunUnblocked(Event, frozen=True, kw_only=True):

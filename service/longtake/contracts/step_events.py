@@ -66,7 +66,7 @@ class StepSucceeded(Event, frozen=True, kw_only=True):
 
     step: str
     attempt: int
-    result: dict[str, Any] = {}
+    result: dict[str, Any] = msgspec.field(default_factory=dict)
     artifacts: tuple[Artifact, ...] = ()
     external_ref: str | None = None
     adopted: bool = False
