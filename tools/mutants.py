@@ -27,6 +27,38 @@ WORKERS = 2
 SECONDS_MAX = 300
 """A mutant that makes the tests hang is caught too."""
 MUTANTS = (*FIRST, *LANGUAGE)
+NEAR = {
+    "actions.py": "control pause",
+    "answering.py": "control refusals_of_kinds money_cap",
+    "blocking.py": "control ending",
+    "charging.py": "money money_modes money_cap fork expand corners",
+    "children.py": "children",
+    "compensating.py": "compensation",
+    "conditions.py": "refusals_of_kinds conditions",
+    "controlling.py": "control ambiguity",
+    "draft.py": "laws_by_example ending",
+    "ends.py": "joins laws_by_example children compensation money_modes ending",
+    "evolve_attempts.py": "laws_by_example ambiguity pause",
+    "evolve_control.py": "pause corners laws_by_example",
+    "evolve_money.py": "money_cap money_modes",
+    "evolve_plan.py": "expand",
+    "evolve_run.py": "retries control",
+    "expanding.py": "expand corners",
+    "families.py": "children corners",
+    "forking.py": "fork",
+    "gates.py": "gates control",
+    "joins.py": "joins expand corners",
+    "moves.py": "control gates",
+    "outcomes.py": "ambiguity external laws_by_example pause",
+    "passing.py": "joins corners",
+    "pausing.py": "pause",
+    "queueing.py": "queueing",
+    "scheduling.py": "pause happy_path joins control",
+    "stalling.py": "laws_by_example",
+    "timers.py": "gates laws_by_example corners ending",
+}
+"""Core module to the tests that are about it: they go first, since they are the likeliest to turn red."""
+SLOW = ("test_laws.py", "test_money_laws.py", "test_schedule.py")
 LEFT_OUT = "test_advertised.py"
 """Walks through every state of a thousand plans, for minutes."""
 
@@ -80,9 +112,12 @@ def _tests_of(directory: Path, mutant: Mutant | None) -> str | None:
     if mutant is not None:
         path = copy / "workflow" / mutant.file
         path.write_text(path.read_text().replace(mutant.line, mutant.broken))
-    # The laws last: they are the slowest, and most mutants fall to an example.
-    files = sorted(TESTS.glob("test_*.py"), key=lambda path: (path.name == "test_laws.py", path.name))
-    files = [path for path in files if path.name != LEFT_OUT]
+    # The slowest last: most mutants fall to an example.
+    near = [] if mutant is None else [f"test_{name}.py" for name in NEAR.get(mutant.file, "").split()]
+    files = sorted(
+        (path for path in TESTS.glob("test_*.py") if path.name != LEFT_OUT),
+        key=lambda path: (path.name in SLOW, path.name not in near, path.name),
+    )
     environment = {
         **os.environ,
         "PYTHONPATH": f"{directory}{os.pathsep}{ROOT / 'service'}",
