@@ -5,7 +5,7 @@ Which of these happens is drawn by the faults of the world; without faults only 
 """
 
 import inspect
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from types import TracebackType
@@ -16,7 +16,7 @@ from longtake.testing.world import Process
 
 
 @lru_cache(maxsize=256)
-def awaited_methods(kind: Hashable) -> tuple[str, ...]:
+def awaited_methods(kind: type) -> tuple[str, ...]:
     """The public methods of a class that are awaited, by name."""
     return tuple(
         name
@@ -40,7 +40,7 @@ class Port:
     ) -> None:
         """`away` makes the error of an unreachable outside; `outage` names whose absence meets all its calls."""
         self._target = target
-        for method in awaited_methods(type(target)):
+        for method in awaited_methods(type(target)):  # type: ignore[arg-type]  # a class is hashable
             place = f"{name}.{method}"
             setattr(self, method, _guarded(process, place, getattr(target, method), faults, away, outage))
 

@@ -17,6 +17,7 @@ from contract.broker.bench import Denied, Gone, MemoryBench
 from contract.broker.clauses import CLAUSES, Clause
 from contract.broker.real_bench import RealBench
 from kit.lone_nats import LoneNats
+from kit.promises import promise
 from kit.servers import Broker
 from longtake.memory.broker_habits import Habits
 
