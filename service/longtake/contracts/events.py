@@ -13,6 +13,7 @@ from longtake.contracts.run_events import (
     Billing,
     CancelRequested,
     Compensation,
+    HistoryLong,
     Money,
     Parent,
     RunAccepted,
@@ -53,7 +54,7 @@ from longtake.contracts.step_events import (
 __all__ = [
     "EVENT_TYPES", "AttemptFailed", "AttemptReconciled", "AttemptSubmitted", "AttemptUnknown", "AttemptsWithdrawn",
     "Billing", "CallbackReceived", "CancelRequested", "CapRaised", "Charged", "Compensation", "CompensationFailed",
-    "CompensationScheduled", "Event", "EventReceived", "GateKind", "GatesOpened", "LateOutcome", "Money", "OpenedGate",
+    "CompensationScheduled", "Event", "EventReceived", "GateKind", "GatesOpened", "HistoryLong", "LateOutcome", "Money", "OpenedGate",
     "Origin", "Parent", "PlanExpanded", "Refunded", "RetryRequested", "ReusedStep", "RunAccepted", "RunBlocked",
     "RunCancelled", "RunCompleted", "RunFailed", "RunFailing", "RunPaused", "RunQueued", "RunResumed", "RunStarted", "RunSuperseded",
     "RunUnblocked", "ScheduledStep", "Source", "SpendCapReached", "StepBlocked", "StepCompensated", "StepFailed",
@@ -66,5 +67,5 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     CallbackReceived, StepSucceeded, AttemptFailed, AttemptUnknown, AttemptReconciled, AttemptsWithdrawn, StepBlocked,
     StepFailed, StepsSkipped, StepsAbandoned, StepsCancelled, LateOutcome, RetryRequested, GatesOpened, EventReceived,
     PlanExpanded, StepsReused, CancelRequested, SupersedeRequested, RunPaused, RunResumed, RunBlocked, RunUnblocked,
-    StepStalled, RunFailing, CompensationScheduled, StepCompensated, CompensationFailed, RunCompleted, RunFailed, RunCancelled, RunSuperseded,
+    StepStalled, HistoryLong, RunFailing, CompensationScheduled, StepCompensated, CompensationFailed, RunCompleted, RunFailed, RunCancelled, RunSuperseded,
 )  # fmt: skip

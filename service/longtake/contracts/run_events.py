@@ -159,6 +159,14 @@ class RunUnblocked(Event, frozen=True, kw_only=True):
     reason: str
 
 
+class HistoryLong(Event, frozen=True, kw_only=True):
+    """A warning: half of the events that are kept of a run are recorded; at all of them it fails (P17)."""
+
+    TYPE: ClassVar[str] = "history_long"
+
+    events_max: int
+
+
 class RunFailing(Event, frozen=True, kw_only=True):
     """The run cannot complete, though no step is to blame now: its time is over, or its delivery did not come about."""
 

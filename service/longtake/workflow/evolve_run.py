@@ -85,6 +85,10 @@ def _run_unblocked(state: RunState, event: events.RunUnblocked, at: datetime) ->
     unblock(state, RUN_BLOCKER + event.blocker)
 
 
+def _history_long(state: RunState, event: events.HistoryLong, at: datetime) -> None:
+    state.is_long = True
+
+
 def _run_failing(state: RunState, event: events.RunFailing, at: datetime) -> None:
     begin_ending(
         state,
@@ -162,6 +166,7 @@ HANDLERS: dict[type[Event], Callable[[RunState, Any, datetime], None]] = {
     events.RunBlocked: _run_blocked,
     events.RunUnblocked: _run_unblocked,
     events.RetryRequested: _retry_requested,
+    events.HistoryLong: _history_long,
     events.RunFailing: _run_failing,
     events.RunCompleted: _run_completed,
     events.RunFailed: _run_failed,

@@ -171,6 +171,10 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
 
 
+EVENTS_MAX = 100_000
+"""Events that a run may have while it goes on (P17); longer work is the work of child runs."""
+
+
 class RunState(msgspec.Struct, kw_only=True):
     """One run in memory."""
 
@@ -178,6 +182,10 @@ class RunState(msgspec.Struct, kw_only=True):
     tenant: str
     plan: CompiledPlan
     revision: int = 0
+    events_max: int = EVENTS_MAX
+    """What this program takes; no fold depends on it."""
+    is_long: bool = False
+    """Whether its history was called long."""
 
     workflow: str = ""
     workflow_version: int = 0
@@ -355,7 +363,7 @@ def initial(run_id: uuid.UUID, tenant: str, plan: CompiledPlan | Plan) -> RunSta
 
 def dump(state: RunState) -> bytes:
     """Canonical bytes of everything that a fold must reproduce: equal dumps are equal states."""
-    scratch = ("plan", "changed", "wakes", "standing", "awaited", "forsaken", "timer_changes")
+    scratch = ("plan", "events_max", "changed", "wakes", "standing", "awaited", "forsaken", "timer_changes")
     fields = {name: getattr(state, name) for name in state.__struct_fields__ if name not in scratch}
     for name in ("ready", "ready_gates"):
         heap: list[int] = fields[name]

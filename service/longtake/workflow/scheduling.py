@@ -12,6 +12,7 @@ from longtake.contracts.events import RunCompleted, ScheduledStep, StepsSchedule
 from longtake.workflow.charging import charge_before
 from longtake.workflow.draft import Draft
 from longtake.workflow.gates import open_gates
+from longtake.workflow.length import bound_length
 from longtake.workflow.moves import derive_effect_id
 from longtake.workflow.passing import miss_delivery, pass_over
 from longtake.workflow.run_state import RunState
@@ -29,6 +30,9 @@ def advance(draft: Draft) -> None:
             return
         if state.settled == len(state.steps) and not state.open:
             _complete(draft)
+            return
+        bound_length(draft)
+        if state.ending is not None:
             return
         if not schedule_ready(draft):
             return
