@@ -14,6 +14,7 @@ from longtake.contracts.command_table import CommandKind
 from longtake.contracts.commands import CommandStatus
 from longtake.contracts.problems import Problem
 from longtake.contracts.summary import RunStatus, Summary
+from longtake.workflow.step import StepKind
 
 
 class Links(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,9 +115,14 @@ class StepAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     ordinal: int
+    kind: StepKind
     phase: str
     label: str
     activity: str
+    event: str | None
+    """What a wait is for."""
+    answer: dict[str, Any] | None
+    """Of a question: JSON Schema of the answer."""
     group: str | None
     price: int
     status: str

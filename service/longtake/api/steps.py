@@ -122,9 +122,12 @@ def _step(
     return StepAnswer(
         key=step.key,
         ordinal=index,
+        kind=step.kind,
         phase=step.phase,
         label=step.title,
         activity=step.activity,
+        event=step.event,
+        answer=step.answer,
         group=step.group,
         price=step.price,
         status=_status(stored.get("status", "pending"), lease),

@@ -8,12 +8,15 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from longtake.contracts.twice import named_twice
 from longtake.errors import ConfigurationError
 
 Input = Annotated[str, Parameter(help="A JSON file, or - for standard input")]
 """The option that names a file of JSON."""
 
-Policy = Annotated[list[str] | None, Parameter(help="Policy member as name=value; may be given again")]
+Policy = Annotated[
+    list[str] | None, Parameter(negative=(), help="Policy member as name=value; may be given again")
+]
 """The option for members of a workflow's policy."""
 
 
@@ -24,9 +27,23 @@ def read_input(name: str, *, option: str = "--input") -> Any:
     except OSError as error:
         raise ConfigurationError(f"{option} {name}: {error.strerror or error}") from error
     try:
-        return msgspec.json.decode(raw)
+        read = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{option} {name} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{option} {name} nests too deep to be read") from error
+    twice = named_twice(raw)
+    if twice is not None:
+        raise ConfigurationError(f"{option} {name}: the member {twice} stands twice in its object")
+    return read
+
+
+def read_object(name: str, *, option: str) -> dict[str, Any]:
+    """The same where only an object will do."""
+    read = read_input(name, option=option)
+    if not isinstance(read, dict):
+        raise ConfigurationError(f"{option} {name} is no JSON object; send members in braces")
+    return read
 
 
 def read_policy(pairs: Sequence[str]) -> dict[str, Any]:

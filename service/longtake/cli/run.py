@@ -3,6 +3,7 @@
 Leaves to others: controlling (run_control.py), and starting from a run that is there (run_successors.py).
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -13,10 +14,12 @@ from longtake.cli.output import Json, print_json, print_line, print_table
 from longtake.cli.place import Server
 from longtake.cli.run_control import cancel, event, input_, pause, resume, retry
 from longtake.cli.run_successors import follow_up, fork, steer
-from longtake.cli.sending import CommandId, StartOptions, print_accepted, with_client
+from longtake.cli.sending import CommandId, RunId, StartOptions, WorkflowName, print_accepted, with_client
 from longtake.cli.watching import watch_run
+from longtake.cli.ways_out import ways_out
 from longtake.client import Client, RunPage, StepNow
 from longtake.contracts.summary import Summary
+from longtake.workflow.step import WORKED
 
 StartKind = Literal["generation", "new_turn", "utility", "export"]
 
@@ -31,7 +34,7 @@ ENDED_WELL = "completed"
 
 @app.command
 def start(
-    workflow: str,
+    workflow: WorkflowName,
     *,
     input: Input,
     project: Annotated[str, Parameter(help="The project the run belongs to")],
@@ -59,11 +62,11 @@ def start(
 @app.command(name="list")
 def list_(
     *,
-    project: str | None = None,
-    status: str | None = None,
-    workflow: str | None = None,
-    limit: int = 50,
-    cursor: str | None = None,
+    project: Annotated[str | None, Parameter(help="Only those of this project")] = None,
+    status: Annotated[str | None, Parameter(help="Only those that stand like this")] = None,
+    workflow: Annotated[str | None, Parameter(help="Only those of the workflow of this name")] = None,
+    limit: Annotated[int, Parameter(help="How many at most")] = 50,
+    cursor: Annotated[str | None, Parameter(help="Where the page before ended")] = None,
     server: Server | None = None,
     json: Json = False,
 ) -> None:
@@ -100,8 +103,8 @@ def list_(
 
 
 @app.command
-def show(run_id: str, *, server: Server | None = None, json: Json = False) -> None:
-    """The summary of a run and its steps."""
+def show(run_id: RunId, *, server: Server | None = None, json: Json = False) -> None:
+    """How a run stands, what it waits for and how to answer that, and its steps."""
 
     async def work(client: Client) -> tuple[Summary, list[StepNow]]:
         return await client.summary(run_id), await client.steps(run_id)
@@ -110,7 +113,7 @@ def show(run_id: str, *, server: Server | None = None, json: Json = False) -> No
     if json:
         print_json({"summary": summary, "steps": steps})
         return
-    print_summary(summary)
+    print_summary(summary, steps)
     print_line("")
     print_table(
         ("step", "status", "attempt", "progress", "worker", "said"),
@@ -118,7 +121,7 @@ def show(run_id: str, *, server: Server | None = None, json: Json = False) -> No
             (
                 step.key,
                 step.status,
-                f"{step.attempt}/{step.max_attempts}" if step.attempt else "",
+                f"{step.attempt}/{step.max_attempts}" if step.attempt and step.kind in WORKED else "",
                 "" if step.progress is None else f"{step.progress} %",
                 step.worker or "",
                 step.error_message or step.external_ref or "",
@@ -130,7 +133,7 @@ def show(run_id: str, *, server: Server | None = None, json: Json = False) -> No
 
 
 @app.command
-def watch(run_id: str, *, server: Server | None = None, json: Json = False) -> int:
+def watch(run_id: RunId, *, server: Server | None = None, json: Json = False) -> int:
     """Follow a run to its end, event by event. Ends with 0 only when the run completed."""
 
     async def work(client: Client) -> int:
@@ -139,8 +142,8 @@ def watch(run_id: str, *, server: Server | None = None, json: Json = False) -> i
     return with_client(server, work)
 
 
-def print_summary(summary: Summary) -> None:
-    """A summary for people."""
+def print_summary(summary: Summary, steps: Sequence[StepNow] = ()) -> None:
+    """A summary for people; `steps` tell more of what it waits for."""
     progress, cost = summary.progress, summary.cost
     print_line(f"run       {summary.run_id}  ({summary.workflow}@{summary.workflow_version})")
     print_line(f"status    {summary.status}, revision {summary.revision}: {summary.label}")
@@ -148,8 +151,10 @@ def print_summary(summary: Summary) -> None:
     print_line(
         f"credits   {cost.charged_credits} charged, {cost.refunded_credits} refunded, {cost.quoted_credits} quoted"
     )
-    for blocker in summary.blockers:
-        print_line(f"blocked   {blocker.type}" + (f" at {blocker.step}" if blocker.step else ""))
+    for way in ways_out(summary, steps):
+        print_line(f"{way.word:<10}{way.what}")
+        if way.command is not None:
+            print_line(f"          {way.command}")
     if summary.available_actions:
         print_line(f"you may   {', '.join(summary.available_actions)}")
     if summary.failure is not msgspec.UNSET:

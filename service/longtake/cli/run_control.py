@@ -4,22 +4,22 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from longtake.cli.inputs import read_input
+from longtake.cli.inputs import read_object
 from longtake.cli.output import Json
 from longtake.cli.place import Server
-from longtake.cli.sending import CommandId, Revision, send
+from longtake.cli.sending import CommandId, Revision, RunId, send
 
 
 def cancel(
-    run_id: str,
+    run_id: RunId,
     *,
-    reason: str | None = None,
+    reason: Annotated[str | None, Parameter(help="Why, for the history")] = None,
     revision: Revision = None,
     id: CommandId = None,
     server: Server | None = None,
     json: Json = False,
 ) -> None:
-    """Cancel a run; what was paid for and not delivered is settled."""
+    """Stop a run: no new work begins, and what was paid for and not delivered is settled."""
     send(
         server,
         json,
@@ -28,7 +28,7 @@ def cancel(
 
 
 def retry(
-    run_id: str,
+    run_id: RunId,
     *,
     step: Annotated[str | None, Parameter(help="Only this step")] = None,
     accept_double_cost: Annotated[
@@ -39,7 +39,7 @@ def retry(
     server: Server | None = None,
     json: Json = False,
 ) -> None:
-    """Go on with the blocked steps of a run."""
+    """Go on with what is blocked, or try a failed optional step once more."""
     send(
         server,
         json,
@@ -50,19 +50,19 @@ def retry(
 
 
 def pause(
-    run_id: str,
+    run_id: RunId,
     *,
     revision: Revision = None,
     id: CommandId = None,
     server: Server | None = None,
     json: Json = False,
 ) -> None:
-    """Begin nothing new; what is under way is still collected."""
+    """Let a run begin nothing new; what is under way is still collected."""
     send(server, json, lambda client: client.pause(run_id, revision=revision, command_id=id))
 
 
 def resume(
-    run_id: str,
+    run_id: RunId,
     *,
     revision: Revision = None,
     id: CommandId = None,
@@ -74,8 +74,8 @@ def resume(
 
 
 def input_(
-    run_id: str,
-    step: str,
+    run_id: RunId,
+    step: Annotated[str, Parameter(help="The step that asks")],
     *,
     answer: Annotated[str | None, Parameter(help="A JSON file with the answer, or -")] = None,
     cap: Annotated[int | None, Parameter(help="The new cap of the run, in credits")] = None,
@@ -85,7 +85,7 @@ def input_(
     json: Json = False,
 ) -> None:
     """Answer a step that needs input: with what it asks for, or with a larger cap."""
-    given = None if answer is None else read_input(answer, option="--answer")
+    given = None if answer is None else read_object(answer, option="--answer")
     send(
         server,
         json,
@@ -96,8 +96,8 @@ def input_(
 
 
 def event(
-    run_id: str,
-    name: str,
+    run_id: RunId,
+    name: Annotated[str, Parameter(help="The name of the event")],
     *,
     payload: Annotated[str | None, Parameter(help="A JSON file with what the event says, or -")] = None,
     revision: Revision = None,
@@ -106,7 +106,7 @@ def event(
     json: Json = False,
 ) -> None:
     """Send a run the event that one of its steps waits for, or will wait for."""
-    given = None if payload is None else read_input(payload, option="--payload")
+    given = None if payload is None else read_object(payload, option="--payload")
     send(
         server,
         json,

@@ -8,11 +8,11 @@ from longtake.cli.fork_price import fork_price, print_fork
 from longtake.cli.inputs import Input, Policy, read_input, read_policy
 from longtake.cli.output import Json
 from longtake.cli.place import Server
-from longtake.cli.sending import CommandId, Revision, StartOptions, send, with_client
+from longtake.cli.sending import CommandId, Revision, RunId, StartOptions, WorkflowName, send, with_client
 
 
 def steer(
-    run_id: str,
+    run_id: RunId,
     *,
     input: Annotated[
         str | None, Parameter(help="A JSON file with the changed input, or -; the old one without it")
@@ -50,8 +50,8 @@ def steer(
 
 
 def follow_up(
-    run_id: str,
-    workflow: str,
+    run_id: RunId,
+    workflow: WorkflowName,
     *,
     input: Input,
     options: StartOptions | None = None,
@@ -66,7 +66,7 @@ def follow_up(
 
 
 def fork(
-    run_id: str,
+    run_id: RunId,
     step: Annotated[str, Parameter(help="This step, and what follows from it, is done anew")],
     *,
     max_extra_credits: Annotated[

@@ -20,6 +20,8 @@ T = TypeVar("T")
 CommandId = Annotated[
     str | None, Parameter(help="Your id of this command; the same id again does nothing twice")
 ]
+RunId = Annotated[str, Parameter(help="The id of the run, as its receipt and `run list` tell it")]
+WorkflowName = Annotated[str, Parameter(help="What to start, as name@version")]
 Revision = Annotated[int | None, Parameter(help="The revision you saw; the present one without it")]
 
 

@@ -1,5 +1,7 @@
 """Watching a run: a live line on a terminal, plain lines elsewhere, one JSON event a line for programs."""
 
+from collections.abc import Mapping
+
 from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -7,8 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from longtake.cli.output import console, print_json, print_line
+from longtake.cli.ways_out import gates_told
 from longtake.client import Client, EventSeen
 from longtake.contracts.summary import Summary
+
+_NONE: Mapping[str, str] = {}
 
 QUIET = frozenset({"steps_scheduled"})
 """Events that say nothing to a person who waits."""
@@ -17,19 +22,26 @@ QUIET = frozenset({"steps_scheduled"})
 async def watch_run(client: Client, run_id: str, *, as_json: bool) -> Summary:
     """Follow a run to its end and return its last summary."""
     out = console()
+    events = {} if as_json else await _events_of(client, run_id)
     if as_json or not out.is_terminal:
         async for event in client.stream(run_id):
             if as_json:
                 print_json(event)
             elif event.type not in QUIET:
-                print_line(describe(event))
+                print_line(describe(event, events))
         return await client.summary(run_id)
-    return await _live(client, run_id, out)
+    return await _live(client, run_id, out, events)
 
 
-def describe(event: EventSeen) -> str:
-    """One event in a line."""
+def describe(event: EventSeen, events: Mapping[str, str] = _NONE) -> str:
+    """One event in a line; `events` says by step which event a wait is for."""
     fields = event.fields
+    if event.type == "gates_opened":
+        return f"{event.recorded_at:%H:%M:%S}  {gates_told(fields['gates'], events)}"
+    if event.type == "event_received":
+        return (
+            f"{event.recorded_at:%H:%M:%S}  event received {fields['name']}: kept until a step waits for it"
+        )
     step = fields.get("step") or ", ".join(fields.get("steps", ()) if event.type == "steps_cancelled" else ())
     attempt = f" (attempt {fields['attempt']})" if fields.get("attempt", 1) > 1 else ""
     said = fields.get("message") or fields.get("evidence") or fields.get("reason") or ""
@@ -39,12 +51,17 @@ def describe(event: EventSeen) -> str:
     return f"{event.recorded_at:%H:%M:%S}  {words}{money}{' ' + step if step else ''}{attempt}{tail}"
 
 
-async def _live(client: Client, run_id: str, out: Console) -> Summary:
+async def _events_of(client: Client, run_id: str) -> dict[str, str]:
+    steps = await client.steps(run_id)
+    return {step.key: step.event for step in steps if step.event is not None}
+
+
+async def _live(client: Client, run_id: str, out: Console, events: Mapping[str, str]) -> Summary:
     summary = await client.summary(run_id)
     with Live(_bar(summary), console=out, refresh_per_second=8, transient=True) as live:
         async for event in client.stream(run_id):
             if event.type not in QUIET:
-                live.console.print(Text(describe(event)))
+                live.console.print(Text(describe(event, events)))
             summary = await client.summary(run_id)
             live.update(_bar(summary))
     return await client.summary(run_id)

@@ -105,6 +105,11 @@ class StepNow(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     updated_seq: int
     attempts: list[Attempt]
+    kind: str = "activity"
+    event: str | None = None
+    """What a wait is for."""
+    answer: dict[str, Any] | None = None
+    """Of a question: JSON Schema of the answer."""
 
 
 class EventSeen(msgspec.Struct, frozen=True, kw_only=True):

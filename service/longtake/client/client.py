@@ -27,7 +27,7 @@ from longtake.client.answers import (
 )
 from longtake.client.commands import Commands
 from longtake.client.download import download
-from longtake.client.http import Wire
+from longtake.client.http import Wire, token
 from longtake.client.stream import follow
 from longtake.contracts.summary import TERMINAL, Summary
 
@@ -75,11 +75,11 @@ class Client(Commands):
 
     async def command_status(self, command_id: str) -> CommandNow:
         """A command of one's own as it stands."""
-        return await self._get(f"/v1/commands/{command_id}", CommandNow)
+        return await self._get(f"/v1/commands/{token(command_id)}", CommandNow)
 
     async def run(self, run_id: str) -> Run:
         """One run."""
-        return await self._get(f"/v1/runs/{run_id}", Run)
+        return await self._get(f"/v1/runs/{token(run_id)}", Run)
 
     async def runs(
         self,
@@ -96,7 +96,7 @@ class Client(Commands):
 
     async def summary(self, run_id: str) -> Summary:
         """How the run is, and what may be done."""
-        return await self._get(f"/v1/runs/{run_id}/summary", Summary)
+        return await self._get(f"/v1/runs/{token(run_id)}/summary", Summary)
 
     async def wait(self, run_id: str, *, seconds: float | None = None) -> Summary:
         """Follow a run to its end by its summary. TimeoutError after `seconds`."""
@@ -105,7 +105,9 @@ class Client(Commands):
         async with asyncio.timeout(seconds):
             while True:
                 headers = {"If-None-Match": etag} if etag else {}
-                response = await self._wire.request("GET", f"/v1/runs/{run_id}/summary", headers=headers)
+                response = await self._wire.request(
+                    "GET", f"/v1/runs/{token(run_id)}/summary", headers=headers
+                )
                 if response.status_code != 304:
                     etag = response.headers.get("etag", "")
                     summary = msgspec.json.decode(response.content, type=Summary)
@@ -115,17 +117,19 @@ class Client(Commands):
 
     async def steps(self, run_id: str) -> list[StepNow]:
         """Every step of the plan."""
-        return (await self._get(f"/v1/runs/{run_id}/steps", _Steps)).steps
+        return (await self._get(f"/v1/runs/{token(run_id)}/steps", _Steps)).steps
 
     async def effects(self, run_id: str) -> list[dict[str, Any]]:
         """Every effect with its evidence, as plain values."""
-        found = await self._get(f"/v1/runs/{run_id}/effects", dict[str, Any])
+        found = await self._get(f"/v1/runs/{token(run_id)}/effects", dict[str, Any])
         effects: list[dict[str, Any]] = found["effects"]
         return effects
 
     async def events(self, run_id: str, *, after: int = 0, limit: int = 200) -> EventPage:
         """A page of events."""
-        return await self._get(f"/v1/runs/{run_id}/events", EventPage, {"after": after, "limit": limit})
+        return await self._get(
+            f"/v1/runs/{token(run_id)}/events", EventPage, {"after": after, "limit": limit}
+        )
 
     async def history(self, run_id: str) -> list[EventSeen]:
         """All events there are."""
@@ -143,21 +147,23 @@ class Client(Commands):
 
     async def ledger(self, run_id: str) -> Ledger:
         """The money of a run."""
-        return await self._get(f"/v1/runs/{run_id}/ledger", Ledger)
+        return await self._get(f"/v1/runs/{token(run_id)}/ledger", Ledger)
 
     async def plan(self, run_id: str) -> dict[str, Any]:
         """The frozen plan with input and policy, as plain values."""
-        return await self._get(f"/v1/runs/{run_id}/plan", dict[str, Any])
+        return await self._get(f"/v1/runs/{token(run_id)}/plan", dict[str, Any])
 
     async def plan_picture(self, run_id: str) -> str:
         """The plan as a Mermaid flowchart."""
-        response = await self._wire.request("GET", f"/v1/runs/{run_id}/plan", params={"format": "mermaid"})
+        response = await self._wire.request(
+            "GET", f"/v1/runs/{token(run_id)}/plan", params={"format": "mermaid"}
+        )
         text: str = response.text
         return text
 
     async def artifacts(self, run_id: str) -> list[PublishedArtifact]:
         """What the run published."""
-        return (await self._get(f"/v1/runs/{run_id}/artifacts", _Artifacts)).artifacts
+        return (await self._get(f"/v1/runs/{token(run_id)}/artifacts", _Artifacts)).artifacts
 
     async def download(self, artifact: PublishedArtifact, path: Path) -> Path:
         """Fetch an artifact into a file, going on where an earlier try ended; its digest is checked."""

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from longtake.client.answers import Accepted, Run
-from longtake.client.http import Wire
+from longtake.client.http import Wire, token
 from longtake.contracts.command_table import TABLE, CommandKind, OnConflict
 from longtake.contracts.commands import Attachment, Command
 
@@ -243,7 +243,7 @@ class Commands:
         )
 
     async def _of(self, run_id: str) -> Run:
-        response = await self._wire.request("GET", f"/v1/runs/{run_id}", params=None)
+        response = await self._wire.request("GET", f"/v1/runs/{token(run_id)}", params=None)
         return msgspec.json.decode(response.content, type=Run)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import msgspec
@@ -22,6 +23,12 @@ BUSY = frozenset({"unavailable", "command-in-progress"})
 """Problems that time cures."""
 
 _problems = msgspec.json.Decoder(Problem)
+
+
+def token(text: str) -> str:
+    """An id as one segment of a path, whatever somebody typed in its place."""
+    quoted = quote(text, safe="")
+    return quoted if quoted.strip(".") else "-"
 
 
 class Wire:

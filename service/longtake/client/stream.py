@@ -8,7 +8,7 @@ import msgspec
 
 from longtake.client.answers import EventSeen
 from longtake.client.errors import ProblemReceived, ServerUnreachable
-from longtake.client.http import BUSY, PAUSE_SECONDS_MAX, Wire
+from longtake.client.http import BUSY, PAUSE_SECONDS_MAX, Wire, token
 
 RECONNECTS_IN_A_ROW_MAX = 60
 """Tries without one frame in between, before the server counts as gone."""
@@ -31,7 +31,7 @@ async def follow(wire: Wire, run_id: str, *, after: int) -> AsyncIterator[EventS
     while True:
         headers = {"Accept": "text/event-stream", **({"Last-Event-ID": place} if place else {})}
         try:
-            path = f"/v1/runs/{run_id}/events/stream" + ("" if place else f"?after={after}")
+            path = f"/v1/runs/{token(run_id)}/events/stream" + ("" if place else f"?after={after}")
             async with wire.streaming("GET", path, headers=headers, endless=True) as response:
                 if response.status_code == 204:
                     return

@@ -4,7 +4,7 @@ Leaves to others: deciding (workflow/), storing (admission), and where the idemp
 """
 
 import hashlib
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -15,6 +15,8 @@ from longtake.contracts.summary import Summary
 
 COMMAND_BYTES_MAX = 256 * 1024
 """Limit of one encoded command (reliability.md 5.2)."""
+
+PROJECT_CHARACTERS_MAX = 256
 
 CommandStatus = Literal[
     "accepted", "attached", "scheduled", "running", "applied", "completed", "failed", "cancelled", "superseded",
@@ -33,7 +35,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A command as it travels in a body, over HTTP and NATS alike."""
 
     kind: CommandKind
-    project: str
+    project: Annotated[str, msgspec.Meta(min_length=1, max_length=PROJECT_CHARACTERS_MAX)]
     conversation: str | None = None
     text: str | None = None
     targets: tuple[str, ...] = ()
