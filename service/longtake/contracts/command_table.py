@@ -169,4 +169,6 @@ TABLE: dict[CommandKind, CommandRow] = {
 START_KINDS: tuple[CommandKind, ...] = tuple(kind for kind, row in TABLE.items() if row.starts_run)
 DECLARED_STARTS: tuple[CommandKind, ...] = ("generation", "new_turn", "utility", "export", "follow_up")
 """Kinds that a workflow declares to be started by; steer and fork go by the run they name."""
-ACTION_KINDS: dict[Action, CommandKind] = {row.action: row.kind for row in TABLE.values() if row.action is not None}
+ACTION_KINDS: dict[Action, CommandKind] = {
+    row.action: row.kind for row in TABLE.values() if row.action is not None
+}

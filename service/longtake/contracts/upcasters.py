@@ -15,7 +15,6 @@ from longtake.errors import UnreadableHistory
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-
 def _money_in_one_place(data: dict[str, Any]) -> dict[str, Any]:
     """run_accepted 1 -> 2: what was frozen of the money stands under `money`; version 1 held the whole cap."""
     rest = dict(data)

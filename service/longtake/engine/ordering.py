@@ -97,7 +97,6 @@ class Orders:
             fork=fork,
         )
 
-
     def _drifted(self, origin: RunOrigin) -> Problem | None:
         """Why the plan of an ended run cannot be run again under the code that is deployed now (P15)."""
         name = f"{origin.workflow}@{origin.workflow_version}"
@@ -107,7 +106,9 @@ class Orders:
             )
         if not self._planner.claims(origin.workflow, origin.workflow_version):
             return _not_as_it_was(name, "the deployed code does not have it")
-        planned = self._planner.plan(name, msgspec.json.decode(origin.input), msgspec.json.decode(origin.policy))
+        planned = self._planner.plan(
+            name, msgspec.json.decode(origin.input), msgspec.json.decode(origin.policy)
+        )
         if planned.fingerprint == origin.fingerprint:
             return None
         return _not_as_it_was(name, "the deployed code plans something else for the same input")

@@ -205,7 +205,9 @@ class JetStreamTransport:
                 await self.declare()
             except AuthorityUnavailable as error:
                 # Whoever fetches waits for the transport alone; the store is told by the next look.
-                raise TransportUnavailable(f"the streams are new and the store cannot be told: {error}") from error
+                raise TransportUnavailable(
+                    f"the streams are new and the store cannot be told: {error}"
+                ) from error
             return True
         except (NatsError, OSError) as error:
             raise unavailable(error) from error

@@ -38,7 +38,11 @@ def torn_runs(session: Session, commits: Sequence[RunCommit]) -> set[uuid.UUID]:
                 continue
             session.lock("effect", closing.id)
             answered = (effect.receipt is not None) != closing.expect_receipt
-            begun = closing.disposition == "expired" and effect.kind == "execute" and effect.call_opened_at is not None
+            begun = (
+                closing.disposition == "expired"
+                and effect.kind == "execute"
+                and effect.call_opened_at is not None
+            )
             if (answered or begun) and session.defences.torn_check:
                 torn.add(commit.run_id)
     return torn

@@ -124,7 +124,9 @@ class MemoryTransport:
             try:
                 await self.declare()
             except AuthorityUnavailable as error:
-                raise TransportUnavailable(f"the streams are new and the store cannot be told: {error}") from error
+                raise TransportUnavailable(
+                    f"the streams are new and the store cannot be told: {error}"
+                ) from error
 
     # --- the ports ----------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,9 @@ def commands_table() -> str:
         fields = msgspec.structs.fields(row.body)
         payload = ", ".join(f"`{field.name}`" + ("" if field.required else "?") for field in fields) or "none"
         run = "names one" if row.needs_run else ""
-        run += " and starts one" if row.needs_run and row.starts_run else "starts one" if row.starts_run else ""
+        run += (
+            " and starts one" if row.needs_run and row.starts_run else "starts one" if row.starts_run else ""
+        )
         cells = (
             f"`{row.kind}`",
             "" if row.action is None else f"`{row.action}`",

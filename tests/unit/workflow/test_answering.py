@@ -82,7 +82,9 @@ def test_a_gate_parks_the_run_under_a_typed_blocker_and_its_answer_lets_it_go_on
         ({"take": 1, "note": "a\x00b"}, "/payload/answer/note"),
     ],
 )
-def test_an_answer_that_breaks_the_schema_is_refused_at_its_place_and_may_be_given_again(given, pointer) -> None:
+def test_an_answer_that_breaks_the_schema_is_refused_at_its_place_and_may_be_given_again(
+    given, pointer
+) -> None:
     script = gated()
 
     refused(answer(script, "pick", given).refusal, "invalid-command", pointer)
@@ -111,7 +113,9 @@ def test_a_delayed_answer_does_not_reach_a_later_question() -> None:
     script.fire("step:pick")
     script.retry("pick")
 
-    refused(answer(script, "pick", {"take": 1}, revision=seen).refusal, "stale-revision", "/expected_revision")
+    refused(
+        answer(script, "pick", {"take": 1}, revision=seen).refusal, "stale-revision", "/expected_revision"
+    )
     assert answer(script, "pick", {"take": 1}).refusal is None
 
 
@@ -133,7 +137,12 @@ def test_an_overdue_question_can_still_be_answered() -> None:
 
 
 def test_progress_elsewhere_does_not_make_an_answer_stale() -> None:
-    plan = Plan().input("pick", answer=CHOICE).step("a", activity="a@1").step("b", activity="b@1", depends_on=["a"])
+    plan = (
+        Plan()
+        .input("pick", answer=CHOICE)
+        .step("a", activity="a@1")
+        .step("b", activity="b@1", depends_on=["a"])
+    )
     script = Script(plan)
     script.accept()
     seen = script.state.revision
@@ -157,7 +166,9 @@ def test_an_answer_lacks_nothing_that_others_refer_to() -> None:
 
 
 def capped() -> Script:
-    plan = Plan(billing="pay_as_you_go", cost_cap=5, hold="cap", prices={}).step("a", activity="a@1", price=5, retry=FAST)
+    plan = Plan(billing="pay_as_you_go", cost_cap=5, hold="cap", prices={}).step(
+        "a", activity="a@1", price=5, retry=FAST
+    )
     script = Script(plan.step("b", activity="b@1", price=5, depends_on=["a"], retry=FAST))
     script.accept()
     script.succeed("a")
@@ -214,7 +225,10 @@ def test_an_event_that_comes_early_is_kept_and_consumed_once() -> None:
     script = Script(plan)
     script.accept()
     decision = send_event(script, "go", {"n": 1})
-    assert ("attached", ["event_received"]) == (decision.command_status, [event.TYPE for event in decision.events])
+    assert ("attached", ["event_received"]) == (
+        decision.command_status,
+        [event.TYPE for event in decision.events],
+    )
 
     script.succeed("a")
 

@@ -246,7 +246,9 @@ def test_a_thousand_questions_or_children_write_nothing_for_an_hour(kind: str) -
     assert ["run_accepted"] + ["gates_opened"] * 4 == script.events
     assert ((), (), {}, {}) == (decision.effects, decision.timers, script.timers, script.rows)
     assert (1000 if kind == "run" else 0) == children
-    assert (None if kind == "input" else 5000) == script.summary.timing.poll_after_ms  # a child may end at any time
+    assert (
+        None if kind == "input" else 5000
+    ) == script.summary.timing.poll_after_ms  # a child may end at any time
     assert "timer_not_due" == script.tell(TimerFired(key="step:w:1")).ignored.reason
     assert 5 == script.state.revision
 
