@@ -211,7 +211,7 @@ def test_a_builder_that_raises_blocks_its_runs_and_is_named(line):
 
     assert code == 1
     assert "the plan cannot be built" in out
-    assert "the builder raised KeyError: 'prompt_text'" in out
+    assert "its builder breaks: KeyError: 'prompt_text'" in out
 
 
 def test_workflows_that_the_code_does_not_have_are_left_alone(line):
