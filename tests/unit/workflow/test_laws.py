@@ -116,6 +116,8 @@ def hold_laws(script: Script, decision: Decision, was_ended: str | None) -> None
         assert not state.blockers and not state.buffered and not state.judged and not state.losers
     elif state.ending is None and not state.open:
         assert state.blockers or state.gates or state.queued or state.paused_at, "the run would wait for ever"
+    elif state.ending is not None:
+        assert state.open or state.gates, "the run would wait for nothing before it ends"
     if state.run_blockers or state.paused_at is not None or state.queued is not None:
         assert not [row for row in decision.effects if row.kind == "execute"]
     for key in state.blockers:

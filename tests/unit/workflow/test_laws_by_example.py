@@ -3,6 +3,7 @@
 import uuid
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from kit.commanding import answer, pause, resume, send_event
@@ -10,7 +11,7 @@ from kit.plans import FAST, one
 from kit.promises import promise
 from longtake.contracts.outcomes import Cancelled, Failed, Submitted, Succeeded
 from longtake.contracts.signals import ChildEnded, OutcomeReported, TimerFired, WorkStalled
-from longtake.workflow.plan import Plan, Retry, at_least, group, ref
+from longtake.workflow.plan import Plan, Retry, Step, StepFacts, at_least, group, ref
 from longtake.workflow.reconciling import OVERDUE_MAX
 from longtake.workflow.script import START, Script
 
@@ -194,6 +195,72 @@ def test_a_step_that_somebody_has_built_on_is_not_tried_again() -> None:
 
     assert script.retry("a").refusal is not None
     assert {} == script.state.spared
+
+
+# --- joins ------------------------------------------------------------------------------------------------------------
+
+
+def expanded(**waiting: object) -> Script:
+    plan = (
+        Plan(facts={"part@1": StepFacts()})
+        .expand("cut", activity="cut@1", fills="parts", expands_to=["part@1"])
+        .step("all", activity="all@1", depends_on=[group("parts")], **waiting)
+    )
+    script = started(plan)
+    assert "pending" == script.status("all")
+    parts = tuple(msgspec.to_builtins(Step(f"cut:{n}", activity="part@1", retry=ONCE)) for n in range(3))
+    script.report("cut", Succeeded(fragment=parts))
+    return script
+
+
+def test_all_terminal_waits_for_what_an_expansion_may_still_add() -> None:
+    script = expanded(join="all_terminal")
+    for number in range(3):
+        assert "pending" == script.status("all")
+        script.succeed(f"cut:{number}")
+
+    assert "queued" == script.status("all")
+
+
+def test_at_least_is_not_given_up_while_an_expansion_may_add_members() -> None:
+    script = expanded(join=at_least(2))
+    script.succeed("cut:0")
+    assert "pending" == script.status("all")
+    script.succeed("cut:1")
+
+    assert "queued" == script.status("all")
+
+
+def test_a_step_that_others_wait_for_is_not_given_up_with_the_losers_of_a_join() -> None:
+    plan = (
+        Plan()
+        .step("fast", activity="a@1")
+        .step("slow", activity="b@1")
+        .step("first", activity="c@1", depends_on=["fast", "slow"], join=at_least(1))
+        .step("other", activity="d@1", depends_on=["slow"])
+    )
+    script = started(plan)
+    script.succeed("fast")
+    assert ("queued", False) == (script.status("slow"), script.state.steps[1].abandoned)
+
+    script.succeed("slow")
+    assert "queued" == script.status("other")
+
+
+def test_a_required_step_that_nothing_can_save_ends_the_run_at_once() -> None:
+    plan = (
+        Plan()
+        .step("a", activity="a@1", optional=True, retry=ONCE)
+        .step("b", activity="b@1", depends_on=["a"])
+    )
+    script = started(plan)
+    script.fail("a", "auth")
+
+    assert ("failed", "dependency", "b") == (
+        script.summary.status,
+        script.summary.failure.error_class,
+        script.summary.failure.step,
+    )
 
 
 # --- relatives ----------------------------------------------------------------------------------------------------
