@@ -15,6 +15,11 @@ from longtake.contracts.summary import Summary
 
 _NONE: Mapping[str, str] = {}
 
+SEVERAL = frozenset(
+    {"steps_cancelled", "steps_skipped", "steps_abandoned", "spend_cap_reached", "attempts_withdrawn"}
+)
+"""Events that name several steps by their keys."""
+
 QUIET = frozenset({"steps_scheduled"})
 """Events that say nothing to a person who waits."""
 
@@ -42,7 +47,7 @@ def describe(event: EventSeen, events: Mapping[str, str] = _NONE) -> str:
         return (
             f"{event.recorded_at:%H:%M:%S}  event received {fields['name']}: kept until a step waits for it"
         )
-    step = fields.get("step") or ", ".join(fields.get("steps", ()) if event.type == "steps_cancelled" else ())
+    step = fields.get("step") or ", ".join(fields.get("steps", ()) if event.type in SEVERAL else ())
     attempt = f" (attempt {fields['attempt']})" if fields.get("attempt", 1) > 1 else ""
     said = fields.get("message") or fields.get("evidence") or fields.get("reason") or ""
     words = event.type.replace("_", " ")

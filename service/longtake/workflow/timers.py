@@ -64,14 +64,21 @@ def on_timer(draft: Draft, signal: TimerFired) -> Decision:
 
 
 def current_position(state: RunState) -> int:
-    """The step that people are told about: the first that is under way, else blocked, else waiting, else not yet ended."""
-    if state.open:
-        return min(effect.step for effect in state.open.values())
+    """The step that people are told about: the first that is under way, else blocked, else waiting, else not yet ended.
+
+    What a join gave up is told of only when nothing else is left.
+    """
+    under_way = [effect.step for effect in state.open.values() if not state.steps[effect.step].abandoned]
+    if under_way:
+        return min(under_way)
     blocked = [state.plan.position[key] for key in state.blockers if key[0] != RUN_BLOCKER]
     if blocked:
         return min(blocked)
     gate = first_gate(state)
-    return min(state.cursor, len(state.steps) - 1) if gate is None else gate
+    if gate is not None:
+        return gate
+    left = min((effect.step for effect in state.open.values()), default=state.cursor)
+    return min(left, len(state.steps) - 1)
 
 
 def _on_gate(draft: Draft, key: str) -> Decision:
