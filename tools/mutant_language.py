@@ -377,9 +377,9 @@ LANGUAGE = (
     ),
     Mutant(
         "ends.py",
-        'if is_kept(plan, outcome) and step.status != "succeeded":',
         "if is_kept(plan, outcome):",
-        "the price of a step is kept once",
+        "if False:",
+        "a cancel keeps the price of work that may have been done for us",
     ),
     Mutant(
         "ends.py",
@@ -485,9 +485,9 @@ LANGUAGE = (
     ),
     Mutant(
         "evolve_attempts.py",
-        "step.callback = step.recalled = False",
-        "step.callback = False",
-        "a request that a provider holds was begun",
+        "state.kept += plan.price",
+        "pass",
+        "a cancel keeps the price of steps that succeeded",
     ),
     Mutant(
         "moves.py",

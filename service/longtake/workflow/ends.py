@@ -246,7 +246,7 @@ def learn_late(state: RunState, index: int, outcome: str, at: datetime) -> None:
     if plan.compensate is not None and outcome in ("succeeded", "too_late") and step.compensation is None:
         state.made[index] = {"result": {}, "artifacts": {}, "external_ref": step.external_ref}
         remember_to_undo(state, index)
-    if is_kept(plan, outcome) and step.status != "succeeded":
+    if is_kept(plan, outcome):
         state.kept += plan.price
 
 

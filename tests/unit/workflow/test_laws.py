@@ -156,6 +156,7 @@ def hold_counters(state: RunState) -> None:
     assert sum(step.abandoned for step in state.steps) == state.abandoned
     assert all(ended[: state.cursor]) and (state.cursor == len(ended) or not ended[state.cursor])
     assert sum(step.status == "succeeded" for step in state.steps) == state.succeeded
+    assert sum(map(len, state.buffered.values())) == state.early
     for index in range(len(state.steps)):
         readers = sum(
             index in state.plan.sources[other] and not (ended[other] and not may_be_revived(state, other))

@@ -334,3 +334,13 @@ def test_a_failure_of_the_request_that_a_poll_tells_of_ends_the_attempt() -> Non
     script.report("a", Failed(error_class="transient", message="gone"))
 
     assert ("retry_scheduled", 2) == (script.status("a"), script.state.steps[0].attempt)
+
+
+def test_a_kept_event_that_is_consumed_makes_room_for_another() -> None:
+    plan = Plan().step("a", activity="a@1").wait("w", event="go", depends_on=["a"])
+    script = started(plan)
+    send_event(script, "go")
+    assert 1 == script.state.early
+
+    script.succeed("a")
+    assert (0, {}) == (script.state.early, script.state.buffered)

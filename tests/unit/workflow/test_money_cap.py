@@ -133,3 +133,12 @@ def test_while_the_run_is_paused_a_larger_cap_is_taken_and_nothing_begins() -> N
     script.tell(ResumeRun(command_id="r", actor="ann", expected_revision=script.state.revision))
 
     assert ["charge"] == [entry.kind for entry in script.ledger]
+
+
+def test_a_larger_cap_asks_nothing_again_of_those_that_it_does_not_pay_for() -> None:
+    """What does not fit stays where it is, under the blocker it has: it is not made ready and blocked once more."""
+    script = capped(paid("a"), paid("b"), paid("c"), paid("d"))
+    decision = allow(script, "c", 15)
+
+    assert ["cap_raised", "charged", "steps_scheduled"] == [event.TYPE for event in decision.events]
+    assert ("queued", "needs_input") == (script.status("c"), script.status("d"))
