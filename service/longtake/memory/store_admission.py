@@ -9,14 +9,16 @@ from typing import Self, TypeVar
 from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
+from longtake.contracts.signals import OutcomeReported
 from longtake.memory import store_line as line
 from longtake.memory.store_commit import commit_decisions
-from longtake.memory.store_decisions import loaded_run
+from longtake.memory.store_decisions import effect_facts, loaded_run
 from longtake.memory.store_session import DECISIONS_COMMIT, MemoryDatabase, RowRefused, Session
 from longtake.memory.tables import CommandRow, HoldRow, PlanRow, StoredRun
 from longtake.store import (
     Channel,
     CommitResult,
+    Fact,
     Funds,
     HeldScope,
     LoadedRun,
@@ -316,6 +318,15 @@ class MemoryAdmission:
             return loaded_run(session, run, 0), session.now, run.plan_checked, application
 
         return await self._run("run_lock", lock)
+
+    async def answers(self, effects: Sequence[uuid.UUID]) -> list[Fact]:
+        """What was answered and is not decided."""
+
+        def read(session: Session) -> list[Fact]:
+            facts = effect_facts(session, effects)
+            return [fact for fact in facts if isinstance(fact.signal, OutcomeReported)]
+
+        return await self._run("receipts_fetch", read)
 
     async def commit_run(
         self, commit: RunCommit, receipt: Receipt | None, *, also: Sequence[RunCommit] = ()

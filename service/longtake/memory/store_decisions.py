@@ -38,7 +38,7 @@ class MemoryDecisionStore:
         def read(session: Session) -> FactBatch:
             tables = session.tables
             facts = [
-                *_effect_facts(session, effects),
+                *effect_facts(session, effects),
                 *(_inbox_facts(session, inbox, runs) if inbox or runs else ()),
                 *(_run_facts(session, runs) if runs else ()),
             ]
@@ -119,7 +119,8 @@ def _fact(
     )
 
 
-def _effect_facts(session: Session, effects: Sequence[uuid.UUID]) -> Iterator[Fact]:
+def effect_facts(session: Session, effects: Sequence[uuid.UUID]) -> Iterator[Fact]:
+    """What lies on effect rows."""
     tables = session.tables
     for id_ in effects:
         effect = tables.effects.get(id_)

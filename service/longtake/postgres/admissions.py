@@ -13,13 +13,15 @@ import msgspec
 from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
+from longtake.contracts.signals import OutcomeReported
 from longtake.postgres.commits import commit_decisions
-from longtake.postgres.decisions import loaded_run
+from longtake.postgres.decisions import effect_facts, loaded_run
 from longtake.postgres.failures import definite
 from longtake.postgres.statements import statement
 from longtake.store import (
     Channel,
     CommitResult,
+    Fact,
     Funds,
     HeldScope,
     LoadedRun,
@@ -220,6 +222,11 @@ class PostgresAdmission:
             return None
         events = await self._connection.fetch(statement("events_load"), [run_id], [0])
         return loaded_run(row, events), row["now"], row["plan_checked"], row["application"]
+
+    async def answers(self, effects: Sequence[uuid.UUID]) -> list[Fact]:
+        """What was answered and is not decided."""
+        rows = await self._connection.fetch(statement("receipts_fetch"), list(effects))
+        return [fact for fact in effect_facts(rows) if isinstance(fact.signal, OutcomeReported)]
 
     async def commit_run(
         self, commit: RunCommit, receipt: Receipt | None, *, also: Sequence[RunCommit] = ()

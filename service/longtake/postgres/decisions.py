@@ -1,7 +1,7 @@
 """The dispatcher's side of the authority: facts in, runs loaded, decisions out. Constant statements a batch."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
@@ -42,9 +42,7 @@ class PostgresDecisionStore:
             known: set[uuid.UUID] = set()
             for row in await self._pool.fetch(statement("receipts_fetch"), list(effects)):
                 known.add(row["id"])
-                signal = _of_effect(row)
-                if signal is not None:
-                    facts.append(_fact(row, signal, f"effect:{row['id']}"))
+                facts += effect_facts([row])
             if inbox or runs:
                 for row in await self._pool.fetch(statement("inbox_fetch"), list(inbox), list(runs)):
                     known.add(row["id"])
@@ -119,6 +117,12 @@ def loaded_run(row: Any, events: Sequence[Any]) -> LoadedRun:
             LoadedEvent(e["seq"], e["type"], e["version"], e["data"], e["recorded_at"]) for e in events
         ),
     )
+
+
+def effect_facts(rows: Iterable[Any]) -> list[Fact]:
+    """The facts that lie on rows of effects, as `receipts_fetch` gives them."""
+    told = ((row, _of_effect(row)) for row in rows)
+    return [_fact(row, signal, f"effect:{row['id']}") for row, signal in told if signal is not None]
 
 
 def _fact(row: Any, signal: Signal, causation: str) -> Fact:

@@ -10,7 +10,7 @@ import msgspec
 
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
-from longtake.store.deciding import CommitResult, LoadedRun, RunCommit
+from longtake.store.deciding import CommitResult, Fact, LoadedRun, RunCommit
 from longtake.workflow.queueing import Waiting
 
 Channel = Literal["http", "nats", "local"]
@@ -122,6 +122,10 @@ class AdmissionTransaction(Protocol):
 
     async def lock_run(self, run_id: uuid.UUID) -> tuple[LoadedRun, datetime, str, str | None] | None:
         """Lock a run of the caller's tenant: (run with its events, now, plan_checked, deployed application)."""
+        ...
+
+    async def answers(self, effects: Sequence[uuid.UUID]) -> list[Fact]:
+        """What workers have answered to these open effects and nobody has decided yet."""
         ...
 
     async def commit_run(
