@@ -344,3 +344,22 @@ def test_a_kept_event_that_is_consumed_makes_room_for_another() -> None:
 
     script.succeed("a")
     assert (0, {}) == (script.state.early, script.state.buffered)
+
+
+def test_a_retry_of_what_is_needed_no_more_is_dropped_at_once() -> None:
+    plan = (
+        Plan()
+        .step("fast", activity="a@1")
+        .step("slow", activity="b@1", retry=FAST)
+        .step("end", activity="c@1", depends_on=["fast", "slow"], join=at_least(1))
+    )
+    script = started(plan)
+    script.fail("slow")
+    assert "retry_scheduled" == script.status("slow")
+    script.succeed("fast")
+
+    assert ("cancelled", "stopped", ["end"]) == (
+        script.status("slow"),
+        script.state.steps[1].late,
+        [row.step for row in script.rows.values()],
+    )
