@@ -9,6 +9,17 @@ FULL = 10077
 NOBODY = 503
 
 
+async def _forgotten(bench: Bench, *, tries: int) -> Answer:
+    """The answer to the id when it is new again, or the last one to say that it is known."""
+    answer = await bench.publish(id="i")
+    for _ in range(tries):
+        if not answer.duplicate:
+            break
+        await bench.pass_seconds(0.1)
+        answer = await bench.publish(id="i")
+    return answer
+
+
 @clause("swallow_duplicates")
 async def the_same_id_is_swallowed_and_called_a_duplicate(bench: Bench) -> None:
     await bench.stream()
@@ -35,7 +46,8 @@ async def after_the_window_the_same_id_is_new(bench: Bench) -> None:
     await bench.publish(id="i")
     await bench.pass_seconds(0.4)
 
-    assert await bench.publish(id="i") == Answer(2)
+    # The server forgets ids by a timer of its own, a little later when the machine is busy.
+    assert await _forgotten(bench, tries=20) == Answer(2)
 
 
 @clause("window_fixed")
@@ -44,9 +56,10 @@ async def copies_do_not_prolong_the_window(bench: Bench) -> None:
     await bench.publish(id="i")
     await bench.pass_seconds(0.5)
     assert (await bench.publish(id="i")).duplicate
-    await bench.pass_seconds(0.5)
+    await bench.pass_seconds(0.4)
 
-    assert not (await bench.publish(id="i")).duplicate
+    # A window that began anew with the copy would last until 1.3 s.
+    assert not (await _forgotten(bench, tries=3)).duplicate
 
 
 @clause("refused_forgotten")
