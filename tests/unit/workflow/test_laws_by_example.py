@@ -363,3 +363,16 @@ def test_a_retry_of_what_is_needed_no_more_is_dropped_at_once() -> None:
         script.state.steps[1].late,
         [row.step for row in script.rows.values()],
     )
+
+
+def test_a_barrier_knows_at_the_first_failure_in_its_group() -> None:
+    """Nobody waits for the rest of a group when one of it has failed already."""
+    plan = (
+        Plan()
+        .fan_out("g", range(3), lambda _, i: Step(f"s:{i}", activity="a@1", optional=True, retry=ONCE))
+        .step("all", activity="b@1", depends_on=[group("g")], optional=True)
+    )
+    script = started(plan)
+    script.fail("s:1", "auth")
+
+    assert ("skipped", "queued") == (script.status("all"), script.status("s:2"))
