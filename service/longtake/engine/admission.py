@@ -4,6 +4,7 @@ keep the command -> lock -> decide -> write -> store the answer: one commit. A r
 same id with another intent is refused. What cannot be read or planned is refused before anything is kept.
 """
 
+import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -162,15 +163,15 @@ class Admission:
                 problem("invalid-command", f"The command has no canonical form: {error}.", place)
             ) from error
         order = await self._ordered(principal, command, intent, channel, parent)
-        hears = False
+        ended: tuple[uuid.UUID, ...] = ()
         for attempt in range(1, TRIES_MAX + 1):
             try:
                 return await self._once(
-                    principal, command, intent, order, channel, traceparent, strict=strict, hears=hears
+                    principal, command, intent, order, channel, traceparent, strict=strict, ended=ended
                 )
-            except Moved:
+            except Moved as moved:
                 # What the command ends was answered meanwhile: the answers are decided first, or it is never admitted.
-                hears = True
+                ended = moved.ended
             except LockTimeout as error:
                 # Another transaction has the command or its run; the authority itself is well (P23).
                 if attempt == TRIES_MAX:
@@ -223,7 +224,7 @@ class Admission:
         traceparent: str | None,
         *,
         strict: bool,
-        hears: bool,
+        ended: Sequence[uuid.UUID],
     ) -> Admitted:
         if isinstance(order, Answer):
             return Admitted(answer=order)
@@ -241,7 +242,7 @@ class Admission:
                     )
                 return Admitted(answer=known)
             check(command)
-            heard = await self._hear(transaction, command, traceparent) if hears else None
+            heard = await self._hear(transaction, command, ended, traceparent) if ended else None
             if command.kind == "fork":
                 forked = await self._orders.forked(transaction, principal, command)
                 if isinstance(forked, Problem):
@@ -256,15 +257,17 @@ class Admission:
             return admitted if heard is None else admitted.with_heard(heard)
 
     async def _hear(
-        self, transaction: AdmissionTransaction, command: Command, traceparent: str | None
+        self,
+        transaction: AdmissionTransaction,
+        command: Command,
+        ended: Sequence[uuid.UUID],
+        traceparent: str | None,
     ) -> Heard | None:
-        """Decide what workers have answered and no dispatcher has decided yet, in the transaction of the command (P1)."""
-        if not TABLE[command.kind].needs_revision:
-            return None
-        run, _ = await self._locked(transaction, command)
-        answers = await transaction.answers(sorted(run.state.open))
+        """Decide what was answered to the effects that the command ends, in the command's own transaction (P1)."""
+        answers = await transaction.answers(ended)
         if not answers:
             return None
+        run, _ = await self._locked(transaction, command)
         commit = commit_of(run, answers, traceparent=traceparent)
         result = await self._commit(transaction, [commit], None)
         return Heard(run=run, result=result, told=tuple(commit.outgoing))
@@ -388,7 +391,7 @@ class Admission:
             self._doorbell.ring(DOORBELL_RELAY)
         result = await transaction.commit_run(commits[0], receipt, also=commits[1:])
         if not {commit.run_id for commit in commits} <= result.committed:
-            raise Moved
+            raise Moved(tuple(closing.id for commit in commits for closing in commit.closings))
         if self._doorbell is not None:
             ring_when_due(commits, self._doorbell)
         return result

@@ -3,6 +3,8 @@
 Leaves to others: deciding (admission.py), announcing (hints.py).
 """
 
+import uuid
+
 import msgspec
 
 from longtake.contracts.commands import Receipt
@@ -61,3 +63,8 @@ async def reject(transaction: AdmissionTransaction, receipt: Receipt) -> Admitte
 
 class Moved(Exception):
     """The run changed between its reading and its writing; the transaction is rolled back and tried again."""
+
+    def __init__(self, ended: tuple[uuid.UUID, ...]) -> None:
+        super().__init__(ended)
+        self.ended = ended
+        """Effects that the decision ends: one of them may have been answered."""

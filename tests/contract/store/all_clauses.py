@@ -2,6 +2,7 @@
 
 from contract.store import (
     admission_clauses,
+    answer_clauses,
     decision_clauses,
     effect_clauses,
     habit_clauses,
@@ -14,6 +15,7 @@ from contract.store.clauses import CLAUSES
 
 MODULES = (
     admission_clauses,
+    answer_clauses,
     decision_clauses,
     effect_clauses,
     habit_clauses,
