@@ -12,6 +12,7 @@ ABLATE ?=
 WORKERS ?= 2
 SEEDS ?= 1000
 FROM ?= 0
+STATES ?= 60000
 BIN := .venv/bin
 
 help: ## list these targets
@@ -58,9 +59,9 @@ ablate: ## take the defences away one by one; each must be missed  (ARGS="--all 
 	@tools/bootstrap.sh run test
 	@PYTHONHASHSEED=0 $(BIN)/python tools/ablate.py $(ARGS)
 
-exhaust: ## walk through every state of a small world  (ARGS="--states 200000")
+exhaust: ## walk through every state of the small worlds  (STATES=60000 a walk, ARGS="--round crash")
 	@tools/bootstrap.sh run test
-	@PYTHONHASHSEED=0 $(BIN)/python tools/exhaust.py $(ARGS)
+	@PYTHONHASHSEED=0 $(BIN)/python tools/exhaust.py --states $(STATES) $(ARGS)
 
 mission: ## which mission item is proved by which test
 	@tools/bootstrap.sh run test

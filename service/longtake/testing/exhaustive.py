@@ -51,7 +51,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def line(self) -> str:
         """A line of the table."""
         return (
-            f"{self.world:14} {self.states:9,} states {self.transitions:10,} transitions {self.histories:7,} histories "
+            f"{self.world:22} {self.states:9,} states {self.transitions:10,} transitions {self.histories:7,} histories "
             f"{self.ends:7,} ends  depth {self.depth:3}  {self.seconds:6.1f} s {self.states / max(self.seconds, 1e-9):7,.0f} "
             f"states/s  {'to the last state' if self.complete else 'to the limit'}, {len(self.faults)} violations"
         )
@@ -119,10 +119,13 @@ def explore(
     walk = _Walk()
     faults: list[Fault] = []
     first = machine.genesis()
-    laws.judge(first, None)
-    number = walk.meet(canon.key(first), -1, "")
-    assert number == 0, "the first state is new"
-    frontier: deque[tuple[int, int, Node]] = deque([(number, 0, first)])
+    frontier: deque[tuple[int, int, Node]] = deque()
+    try:
+        laws.judge(first, None)
+        walk.meet(canon.key(first), -1, "")
+        frontier.append((0, 0, first))
+    except Broken as broken:
+        faults.append(Fault(invariant=broken.invariant, message=broken.message, trace=()))
     transitions = depth = 0
     while frontier and len(walk.numbers) < states_max and len(faults) < faults_max:
         number, depth, node = frontier.popleft()

@@ -192,7 +192,7 @@ def _bare(value: Any) -> Any:
 
 
 def _signals(state: RunState) -> dict[Action, Callable[[int], Signal]]:
-    common = {"command_id": "probe", "actor": "ann"}
+    common: Any = {"command_id": "probe", "actor": "ann"}
     asks: dict[Action, Callable[[int], Signal]] = {
         "cancel_generation": lambda seen: CancelRun(**common, expected_revision=seen),
         "retry_generation": lambda seen: RetryRun(**common, expected_revision=seen, accept_double_cost=True),
@@ -215,7 +215,8 @@ class _History:
         self._attempt: dict[str, int] = {}
         self._ended: dict[str, str] = {}
         self._settled: set[tuple[str, int]] = set()
-        self._open_truth: dict[str, int] = {}
+        self._told: set[tuple[str, int]] = set()
+        """Attempts whose truth a look-up has told, or has said that it cannot."""
         self._retries = 0
         self._charged = self._refunded = 0
         self._keys: set[str] = set()
@@ -239,16 +240,14 @@ class _History:
                     self._end(event.step, "succeeded")
                 case "attempt_failed":
                     self._settle(event.step, event.attempt)
-                    if event.error_class == "unknown" and self._open_truth.get(event.step) == event.attempt:
+                    if event.error_class == "unknown" and (event.step, event.attempt) not in self._told:
                         raise Broken(
                             "I25", f"{event.step}/{event.attempt} is given up and nobody has looked it up"
                         )
                     if event.retry_at is not None and event.next_effect_id is not None:
                         self._begin(event.step, event.attempt + 1, again=False)
-                case "attempt_unknown":
-                    self._open_truth[event.step] = event.attempt
                 case "attempt_reconciled":
-                    self._open_truth.pop(event.step, None)
+                    self._told.add((event.step, event.attempt))
                 case "step_failed":
                     self._end(event.step, "failed")
                 case "steps_skipped" | "steps_cancelled":
@@ -312,19 +311,18 @@ def stuck(node: Node, machine: Machine) -> Iterator[tuple[str, str]]:
     """What is wrong with a state in which nothing goes on by itself: (invariant, message)."""
     run = node.tables.runs[machine.run_id]
     tables = node.tables
-    if run.status not in TERMINAL:
-        if run.status not in PATIENT:
-            yield "I35", f"the run is {run.status}, and nothing happens any more"
-        elif b'"available_actions":[]' in (run.summary or b"[]"):
-            yield "I35", f"the run is {run.status} and offers nothing"
-        return
+    if run.status not in TERMINAL | PATIENT:
+        yield "I35", f"the run is {run.status}, and nothing happens any more"
+    elif run.status in PATIENT and b'"available_actions":[]' in (run.summary or b""):
+        yield "I35", f"the run is {run.status} and offers nothing"
+    # Whoever waits for a person waits for nothing else: no work of another branch may lie forgotten beside it.
     for row in node.effects():
-        yield "I14", f"the {row.kind} of {row.step}/{row.attempt} is still {row.state} after the end"
+        yield "I14", f"the {row.kind} of {row.step}/{row.attempt} is {row.state}, and nobody goes on with it"
     for callback in tables.inbox.values():
         if callback.status == "pending":
             yield "I27", f"a callback of {callback.step}/{callback.attempt} was never looked at"
     if tables.timers:
-        yield "I29", f"timers are armed after the end: {sorted(key for _, key in tables.timers)}"
+        yield "I29", f"timers are armed and do not go off: {sorted(key for _, key in tables.timers)}"
     for held in node.workers:
         if held is not None:
             yield "I14", f"a worker holds {held.effect.step}/{held.effect.attempt} for ever"

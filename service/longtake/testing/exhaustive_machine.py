@@ -17,9 +17,10 @@ from longtake.contracts.effects import ClaimedEffect, Report
 from longtake.contracts.ids import effect_id_for, inbox_id_for
 from longtake.contracts.outcomes import Outcome, Pending
 from longtake.contracts.principal import Principal
+from longtake.contracts.signals import OutcomeReported
 from longtake.engine.admission import Admission, Answer
 from longtake.engine.deciding import LiveRun, commit_of, revive
-from longtake.errors import DecisionRefused
+from longtake.errors import DecisionRefused, Refused
 from longtake.memory import (
     Defences,
     ManualClock,
@@ -139,8 +140,9 @@ class Machine:
 
     def at(self, node: Node) -> None:
         """Set everything to a state."""
-        self.database.restore(node.snapshot)
+        # The clock first: a restored database remembers since when it has been up.
         self.clock.set(node.clock)
+        self.database.restore(node.snapshot)
         self._hints.work.clear()
         self._hints.looks.clear()
 
@@ -255,6 +257,11 @@ class Machine:
         self._hints.effects_soon(result.pointers)
         self._hints.look_at_soon((id_, self.run_id) for id_ in result.withdrawn)
         stands = self.run_id in result.committed
+        for closing in commit.closings if stands else ():
+            row = node.tables.effects.get(closing.id)
+            answered = row is not None and row.closed_at is None and row.receipt is not None
+            if answered and not closing.expect_receipt:
+                raise Broken("P1", f"a decision ends {closing.id} unheard, although it was answered")
         return stands, frozenset(self._hints.work), frozenset(self._hints.looks)
 
     # --- relay, sweeper, time -------------------------------------------------------------------------------------------
@@ -345,6 +352,10 @@ class Machine:
         )
         try:
             return finish(admitting)
+        except Refused as refused:
+            raise Broken(
+                "P3", f"{command.kind} is offered and refused: {refused.problem.detail}"
+            ) from refused
         except DecisionRefused as error:
             raise Broken("F56", f"the rows of a {command.kind} command are refused: {error}") from error
 
@@ -360,6 +371,9 @@ def ref_of(step: str, attempt: int) -> str:
 
 
 def _is_stale(run: LiveRun, fact: Fact) -> bool:
-    """Whether it is the outcome of an effect that nobody waits for any more."""
-    effect_id = getattr(fact.signal, "effect_id", None)
-    return effect_id is not None and effect_id not in run.state.open
+    """Whether it is an outcome of a closed attempt; one of the current attempt counts whatever its fence (P1)."""
+    signal = fact.signal
+    if not isinstance(signal, OutcomeReported) or signal.kind == "compensate":
+        return False  # undoing begins when the step has ended
+    step = run.state.step_of(signal.step)
+    return step is None or signal.attempt != step.attempt or step.ended or run.state.terminal

@@ -14,7 +14,7 @@ from longtake.contracts.outcomes import Succeeded
 from longtake.testing.exhaustive_machine import Broken, Machine
 from longtake.testing.exhaustive_outside import answers
 from longtake.testing.exhaustive_state import Held, Look, Node, Slow, coming
-from longtake.testing.exhaustive_worlds import Budget, Wish
+from longtake.testing.exhaustive_worlds import Budget
 
 ACTION_OF = {
     "cancel": "cancel_generation", "retry": "retry_generation", "pause": "pause_generation",
@@ -41,22 +41,28 @@ class Moves:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        self._repeated: set[tuple[str, bytes]] = set()
+        """Commands that were said twice, with the history that the first left."""
 
     def of(self, node: Node) -> Iterator[Move]:
         """Every act that the state allows."""
-        return chain(
+        acting = chain(
             self._deliver(node),
             self._work(node),
-            self._die(node),
             self._dispatch(node),
             self._write_late(node),
-            self._outside(node),
-            self._wishes(node),
-            self._lose(node),
             self._relay(node),
             self._sweep(node),
-            self._tick(node),
         )
+        busy = False
+        for move in acting:
+            busy |= move.fair
+            yield move
+        yield from self._die(node)
+        yield from self._outside(node)
+        yield from self._wishes(node)
+        yield from self._lose(node)
+        yield from self._tick(node, busy=busy)
 
     # --- workers --------------------------------------------------------------------------------------------------------
 
@@ -160,8 +166,10 @@ class Moves:
             stands, work, more = self._machine.write(node, commit)
             if not stands:
                 # What it wanted to end was answered meanwhile: that is decided together with it (P1).
-                answered = tuple(("effect", closing.id) for closing in commit.closings)
-                commit = self._machine.decide(node, (*looks, *(look for look in answered if look not in looks)))
+                answered: tuple[Look, ...] = tuple(("effect", closing.id) for closing in commit.closings)
+                commit = self._machine.decide(
+                    node, (*looks, *(look for look in answered if look not in looks))
+                )
                 assert commit is not None, "something lay behind it"
                 stands, work, more = self._machine.write(node, commit)
                 if not stands:
@@ -222,16 +230,25 @@ class Moves:
             if ACTION_OF[wish.kind].encode() not in (run.summary or b""):
                 continue
             answer, work, looks = self._machine.command(node, wish, run.revision)
-            if answer.receipt.status == "rejected":
-                raise Broken("P3", f"{wish.name} is offered and refused: {answer.receipt.problem}")
             given = tuple(sorted((*node.given, wish.name)))
             after = self._machine.after(node, work=node.work | work, looks=node.looks | looks, given=given)
-            yield Move(f"somebody says {wish.name}", after, fair=False)
+            moved = after.tables.runs[self._machine.run_id].revision != run.revision
+            if answer.receipt.status == "rejected" and not moved:
+                raise Broken("P3", f"{wish.name} is offered and refused: {answer.receipt.problem}")
+            # A refusal of a run that moved: what workers had answered was decided first, and it has changed what is offered.
+            told = f"somebody says {wish.name}" + (
+                ", too late" if answer.receipt.status == "rejected" else ""
+            )
+            yield Move(told, after, fair=False)
             if (work - node.work or looks - node.looks) and (
                 less := spend(node.budget, "trouble")
             ) is not None:
                 silent = msgspec.structs.replace(after, work=node.work, looks=node.looks, budget=less)
-                yield Move(f"somebody says {wish.name} to whom dies before it publishes", silent, fair=False)
+                yield Move(f"{told}, and the process dies before it publishes", silent, fair=False)
+            said = (wish.name, after.tables.runs[self._machine.run_id].head_hash)
+            if said in self._repeated:
+                continue
+            self._repeated.add(said)
             again, _, _ = self._machine.command(after, wish, run.revision)
             if not again.replayed or again.receipt != answer.receipt:
                 raise Broken("I9", f"{wish.name} said again is answered otherwise")
@@ -267,18 +284,20 @@ class Moves:
             return
         yield Move("the sweeper looks around", self._machine.after(node, looks=node.looks | looks))
 
-    def _tick(self, node: Node) -> Iterator[Move]:
+    def _tick(self, node: Node, *, busy: bool) -> Iterator[Move]:
+        """The next moment comes: by itself when all who could act have, else at the cost of haste."""
         moments = sorted(coming(node))
-        if not moments:
+        budget = spend(node.budget, "haste") if busy else node.budget
+        if not moments or budget is None:
             return
         clock = moments[0][0]
         self._machine.renew(node, clock)
-        told = ", ".join(
-            what if what.startswith("timer") else what.split()[0]
-            for moment, what in moments
-            if moment == clock
+        due = [what for moment, what in moments if moment == clock]
+        told = ", ".join(what if what.startswith("timer") else what.split()[0] for what in due)
+        how = "passes too soon" if busy else "passes"
+        yield Move(
+            f"time {how}: {told}", self._machine.after(node, clock=clock, budget=budget), fair=not busy
         )
-        yield Move(f"time passes: {told}", self._machine.after(node, clock=clock))
 
     def _name(self, node: Node, id_: uuid.UUID) -> str:
         row = node.tables.effects.get(id_)

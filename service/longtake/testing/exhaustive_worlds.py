@@ -26,15 +26,17 @@ ANSWER = {"type": "object", "properties": {"word": {"type": "string"}}, "require
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
     """How often each thing may go wrong, or come from outside."""
 
-    trouble: int = 1
+    trouble: int = 0
     """A process dies, stands still past its lease, or holds on to an old decision; or a message is lost."""
-    duplicate: int = 1
+    duplicate: int = 0
     """A message is delivered although it was settled; a callback or a command is sent again."""
-    callback: int = 1
+    callback: int = 0
     """Callbacks that the provider makes."""
-    lost: int = 1
+    lost: int = 0
     """Answers of the provider that are lost, whether or not it took the request."""
-    failure: int = 1
+    haste: int = 0
+    """Moments that come before everybody has done what could be done: deadlines and leases that overtake the work."""
+    failure: int = 0
     """Refusals, and work that comes to nothing."""
 
 
@@ -118,4 +120,22 @@ def _settings() -> tuple[Setting, ...]:
 
 
 SETTINGS: tuple[Setting, ...] = _settings()
-"""Every small world that is walked through."""
+"""Every small world, with nothing that goes wrong in it."""
+
+ROUNDS: dict[str, Budget] = {
+    "crash": Budget(trouble=1),
+    "outside": Budget(failure=1, lost=1, callback=1),
+    "hints": Budget(trouble=1, duplicate=1, callback=1),
+    "haste": Budget(haste=1, lost=1, callback=1),
+    "all": Budget(trouble=1, duplicate=1, callback=1, lost=1, failure=1, haste=1),
+}
+"""What goes wrong in a walk, in the order of what it costs. Each but the last can be walked to its end."""
+
+
+def settings_of(name: str) -> tuple[Setting, ...]:
+    """Every small world of one round."""
+    budget = ROUNDS[name]
+    return tuple(
+        msgspec.structs.replace(setting, name=f"{setting.name}, {name}", budget=budget)
+        for setting in SETTINGS
+    )
