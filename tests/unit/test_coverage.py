@@ -27,7 +27,7 @@ def _coverage(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_the_tests_of_the_core_take_its_branches(tmp_path, capsys):
     _coverage(
         tmp_path, "run", "--branch", "--source", "longtake.workflow", "-m", "pytest", "tests/unit/workflow", "-q", "-x",
