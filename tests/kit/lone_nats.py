@@ -1,6 +1,7 @@
 """A nats-server for one test alone, which may be killed, started again and robbed of its memory."""
 
 import asyncio
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -51,9 +52,10 @@ class LoneNats:
         await self._end(signal.SIGTERM)
 
     def freeze(self) -> None:
-        """SIGSTOP: it keeps every connection and answers nothing."""
+        """SIGSTOP: it keeps every connection and answers nothing. Returns when it stands still."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        os.waitpid(self._process.pid, os.WUNTRACED)
 
     def thaw(self) -> None:
         """SIGCONT."""
