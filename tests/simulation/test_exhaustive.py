@@ -1,6 +1,7 @@
 """Small worlds, walked to their last state: no promise breaks, everything comes to an end, and what is planted is found."""
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -9,9 +10,11 @@ import pytest
 from kit.promises import promise
 from longtake.contracts.signals import OutcomeReported
 from longtake.engine.deciding import LiveRun, commit_of
-from longtake.memory import Defences
+from longtake.memory import Defences, MemoryAdmission
 from longtake.store import Fact, RunCommit
 from longtake.testing.exhaustive import Report, explore
+from longtake.testing.exhaustive_machine import Broken, Machine
+from longtake.testing.exhaustive_moves import Move, Moves
 from longtake.testing.exhaustive_worlds import ROUNDS, SETTINGS, Budget, Setting, settings_of
 from longtake.workflow import actions, controlling, outcomes, pausing
 
@@ -30,7 +33,7 @@ def _walk(*args: Any, **options: Any) -> Report:
 # --- what holds ----------------------------------------------------------------------------------------------------------
 
 
-@promise("H76", "H77")
+@promise("H76")
 @pytest.mark.parametrize("name", ["approval", "blind"])
 def test_a_world_with_a_crash_anywhere_is_walked_to_its_last_state_and_keeps_every_promise(name: str) -> None:
     """Two workers, two commands, one crash at any act; from every state fair acts lead to an end or to a person."""
@@ -41,7 +44,6 @@ def test_a_world_with_a_crash_anywhere_is_walked_to_its_last_state_and_keeps_eve
     assert report.ends > 50
 
 
-@promise("H76")
 def test_everything_at_once_keeps_every_promise_as_far_as_it_is_walked() -> None:
     """One crash, one duplicate, one callback, one lost answer, one failure, one moment too soon: a first part of it."""
     (first, *_) = settings_of("all")
@@ -69,6 +71,44 @@ def test_a_fault_is_told_with_the_shortest_way_to_it() -> None:
     told = str(report.faults[0])
     assert told.startswith("I14: ")
     assert "  1 w0 claims" in told
+
+
+def _after(world: Setting, labels: Sequence[str]) -> Iterator[Move]:
+    """What may happen when these acts have happened."""
+    machine = Machine(world)
+    node, moves = machine.genesis(), Moves(machine)
+    for label in labels:
+        node = next(move.node for move in moves.of(node) if move.label == label)
+    return moves.of(node)
+
+
+POLLED = (
+    "w0 claims execute make/1", "w0 opens the call of execute make/1", "w0 execute make/1: taken",
+    "w0 reports execute make/1 Submitted", "decides effect execute make/1", "the provider ends make/1: done",
+    "time passes: due", "the relay publishes", "w0 claims poll make/1", "w0 poll make/1: done",
+    "w0 reports poll make/1 Succeeded",
+)  # fmt: skip
+
+
+def test_a_cancel_is_taken_although_what_it_ends_was_answered_and_nobody_has_decided_that() -> None:
+    """The answer is decided first, in the same transaction: the step has succeeded, and the run is cancelled."""
+    [cancelled] = [
+        move.node for move in _after(_world("approval"), POLLED) if move.label == "somebody says cancel"
+    ]
+    [run_id] = cancelled.tables.runs
+    types = [event.type for event in cancelled.tables.events[run_id]]
+
+    assert cancelled.tables.runs[run_id].status in ("cancelling", "cancelled")
+    assert types.index("step_succeeded") < types.index("cancel_requested")
+
+
+def test_a_cancel_that_hears_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def deaf(self: MemoryAdmission, effects: Sequence[uuid.UUID]) -> list[Fact]:
+        return []
+
+    monkeypatch.setattr(MemoryAdmission, "answers", deaf)
+    with pytest.raises(Broken, match="P3: cancel is offered and refused"):
+        list(_after(_world("approval"), POLLED))
 
 
 # --- what is planted ------------------------------------------------------------------------------------------------------
