@@ -35,6 +35,8 @@ class Instance:
         self.pid = process.pid
         self.run_id: str | None = facts["run_id"]
         """Of the command that it was asked to admit."""
+        self.url: str | None = facts["url"]
+        """Where its API is, when it has that role."""
 
     async def kill(self) -> None:
         """SIGKILL, as the kernel's memory killer would."""
@@ -52,6 +54,7 @@ async def instance(
     roles: Sequence[str] = ROLES,
     nats_url: str | None = None,
     start: str | None = None,
+    app: str = APP,
     **settings: object,
 ) -> AsyncIterator[Instance]:  # type: ignore[no-untyped-def]
     """Another process with these roles; it is killed at the end of the block if it still runs."""
@@ -62,6 +65,7 @@ async def instance(
         "data_dir": str(data_dir),
         "roles": list(roles),
         "start": start,
+        "app": app,
         "settings": settings,
     }
     path = os.pathsep.join([str(ROOT / "service"), str(ROOT / "tests")])
@@ -86,12 +90,13 @@ async def instance(
 async def _main(asked: dict[str, Any]) -> None:
     addresses = Addresses(asked["postgres"], asked["nats_url"], asked["nats_token"])
     settings = settings_for(Path(asked["data_dir"]), **asked["settings"])
-    process = Runtime(settings, addresses, roles=asked["roles"], app=load_app(APP))
+    process = Runtime(settings, addresses, roles=asked["roles"], app=load_app(asked["app"]))
     await process.start()
     run_id = None
     if asked["start"] is not None:
         run_id = (await start_run(process, asked["start"], "chain@1")).run_id
-    print(json.dumps({"run_id": run_id}), flush=True)
+    url = None if process.api_server is None else process.api_server.url
+    print(json.dumps({"run_id": run_id, "url": url}), flush=True)
     await asyncio.to_thread(sys.stdin.read)
     await process.stop()
 
