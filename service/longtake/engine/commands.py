@@ -41,7 +41,7 @@ Control = CancelRun | RetryRun | PauseRun | ResumeRun | ProvideInput | SendEvent
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-START_YEAR_MAX = 2999
+START_YEAR_MAX = 2200
 """The last year in which a run may begin; what is later is a slip."""
 
 _commands = msgspec.json.Decoder(Command)

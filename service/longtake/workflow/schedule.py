@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from longtake.contracts.commands import Command
+from longtake.contracts.commands import PROJECT_CHARACTERS_MAX, Command
 from longtake.contracts.ids import is_name
 from longtake.contracts.problems import ProblemError, problem
 from longtake.errors import Refused, UncanonicalValue
@@ -272,6 +272,11 @@ def _faults(schedule: Schedule) -> list[ProblemError]:
             ProblemError(
                 "/template/workflow", f"is {schedule.template.workflow!r}", "use name@version, such as ad@1"
             )
+        )
+    if not 0 < len(schedule.template.project) <= PROJECT_CHARACTERS_MAX:
+        remedy = f"use 1 to {PROJECT_CHARACTERS_MAX} characters"
+        faults.append(
+            ProblemError("/template/project", f"has {len(schedule.template.project)} characters", remedy)
         )
     if not 0 <= schedule.catch_up_seconds <= CATCH_UP_SECONDS_MAX:
         faults.append(

@@ -359,7 +359,7 @@ LINES: list[tuple[tuple[str, ...], str]] = [
     (("start", "asked@1", "--input", "good", "--project", ""), "/project"),
     (("start", "poster@1", "--input", "good", "--project", "p"), "KeyError"),
     (("start", "asked@1", "--input", "good", "--project", "p", "--start-at", "2030-01-01"), "time zone"),
-    (("start", "asked@1", "--input", "good", "--project", "p", "--start-at", "9999-12-31T23:59:59-14:00"), "2999"),
+    (("start", "asked@1", "--input", "good", "--project", "p", "--start-at", "9999-12-31T23:59:59-14:00"), "2200"),
     (("start", "asked@1", "--input", "good", "--project", "p", "--policy", "x"), "--policy"),
     (("start", "asked@1", "--input", "good", "--project", "p", "--policy", "x=1"), "/payload/policy/x"),
     (("start", "asked@1", "--input", "good", "--project", "p", "--max-credits", "-4"), "/payload/max_credits"),

@@ -173,6 +173,7 @@ def test_a_bad_zone_is_named(zone: str):
         ({"end_at": datetime(9999, 1, 1, tzinfo=UTC)}, "/end_at"),
         ({"start_at": NOON, "end_at": NOON}, "/end_at"),
         ({"template": Template(workflow="clip", project="p1")}, "/template/workflow"),
+        ({"template": Template(workflow="clip@1", project="")}, "/template/project"),
         (
             {"template": Template(workflow="clip@1", project="p1", input={"speed": 1.5})},
             "/template/input/speed",
