@@ -129,7 +129,8 @@ ROUNDS: dict[str, Budget] = {
     "haste": Budget(haste=1, lost=1, callback=1),
     "all": Budget(trouble=1, duplicate=1, callback=1, lost=1, failure=1, haste=1),
 }
-"""What goes wrong in a walk, in the order of what it costs. Each but the last can be walked to its end."""
+"""What goes wrong in a walk, by the number of states that it makes of a world: thousands with a crash alone, a hundred
+thousand and more with a crash, a duplicate and a callback, and with all of it more than anybody walks to the end."""
 
 
 def settings_of(name: str) -> tuple[Setting, ...]:
