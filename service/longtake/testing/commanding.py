@@ -186,6 +186,7 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
             "input": {"plan": msgspec.to_builtins(random_plan(session.new_id()))},
         }
     revision: int = summary["revision"]
+    read_in = session.database.store_epoch
     expected = revision
     if not careful and chance.random() < 0.2:
         expected = max(0, revision + chance.choice((-6, -3, -1, 1, 5)))
@@ -211,7 +212,8 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
         refused in ("action-not-available", "stale-revision")
         and rule.action in offered
         and expected == revision == receipt.revision
-        and told.epoch == session.database.store_epoch
+        # A revision read before a restore names another state than the same number after it (P2).
+        and told.epoch == read_in == session.database.store_epoch
         and kind in UNTARGETED
         and (
             kind != "retry" or _is_blocked(summary)
