@@ -158,7 +158,7 @@ def _attempt_failed(state: RunState, event: events.AttemptFailed, at: datetime) 
         return
     step.retry_at = event.retry_at
     if event.next_effect_id is None:
-        # The run is blocked: the next attempt is not handed out before that is over (P19).
+        # The run is blocked, or has no free slot: the next attempt is not handed out before that is over (P19).
         make_ready(state, index)
         return
     begin_attempt(step, event.attempt + 1)

@@ -266,5 +266,9 @@ def _end_in_failure(
 
 
 def _next_effect_id(state: RunState, key: str, attempt: int) -> uuid.UUID | None:
-    # While the whole run is held no new attempt is handed out; it becomes ready instead (P19).
-    return None if is_held(state) else derive_effect_id(state, key, attempt, "execute", 1)
+    # While the whole run is held no new attempt is handed out; it becomes ready instead (P19). So does one whose step
+    # was blocked, and gave its slot to another step before this evidence came.
+    has_slot = state.steps[state.plan.position[key]].effect is not None
+    if is_held(state) or not (has_slot or len(state.open) < state.plan.plan.max_parallel):
+        return None
+    return derive_effect_id(state, key, attempt, "execute", 1)

@@ -321,3 +321,20 @@ def test_one_open_truth_holds_up_nobody_else() -> None:
     script.succeed("scene:2")
 
     assert ("blocked", "succeeded", "queued") == tuple(script.status(f"scene:{n}") for n in (1, 2, 3))
+
+
+def test_a_blocked_step_that_fails_after_all_waits_for_a_slot_that_others_took() -> None:
+    plan = Plan(max_parallel=1).step("a", activity="work@1", price=4, retry=FAST).step("b", activity="work@1")
+    script = Script(plan)
+    script.accept()
+    script.lose_lease("a", call_opened=True)
+    script.report("a", Impossible(evidence="no look-up"))
+    assert ("blocked", "queued") == (script.status("a"), script.status("b"))
+
+    late(script, "execute", Failed(error_class="overloaded", origin="provider", message="busy"))
+    assert ["b"] == [row.step for row in script.rows.values()]
+    assert "ready" == script.status("a")
+
+    script.wait(60)
+    script.succeed("b")
+    assert [("a", 2, "execute")] == [(row.step, row.attempt, row.kind) for row in script.rows.values()]
