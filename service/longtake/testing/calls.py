@@ -92,16 +92,27 @@ class TransactionPort:
     """Stands before something that opens transactions: their steps, and their commit, are port calls."""
 
     def __init__(
-        self, process: Process, name: str, target: Any, faults: Faults, *, away: Callable[[str], Exception]
+        self,
+        process: Process,
+        name: str,
+        target: Any,
+        faults: Faults,
+        *,
+        away: Callable[[str], Exception],
+        on_begin: Callable[[], None] | None = None,
     ) -> None:
+        """`on_begin` is called as each transaction begins: for those who come just in between."""
         self._process = process
         self._name = name
         self._target = target
         self._faults = faults
         self._away = away
+        self._on_begin = on_begin
 
     def transaction(self, *args: Any, **kwargs: Any) -> AbstractAsyncContextManager[Any]:
         """Open one."""
+        if self._on_begin is not None:
+            self._on_begin()
         inner = self._target.transaction(*args, **kwargs)
         return _Transaction(self._process, self._name, inner, self._faults, self._away)
 

@@ -227,6 +227,22 @@ async def control(session: Session, run_id: uuid.UUID, *, careful: bool, kinds: 
     return True
 
 
+async def give_up(session: Session, run_id: uuid.UUID) -> None:
+    """Cancel a run without looking long."""
+    row = session.database.tables.runs.get(run_id)
+    if row is None:
+        return
+    command = Command(
+        kind="cancel",
+        project=row.project,
+        targets=(str(run_id),),
+        payload={"reason": "no patience left"},
+        client_command_id=session.new_id(),
+        expected_revision=row.revision,
+    )
+    await session.send(command, read_revision=row.revision)
+
+
 def _events(session: Session, run_id: uuid.UUID) -> list[str]:
     seen = session.observer.runs.get(run_id)
     return [] if seen is None else [step.event for step in seen.plan.steps if step.event]

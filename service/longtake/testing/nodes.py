@@ -83,6 +83,8 @@ class Deployment:
         self.wrap: Wrap = wrap or (lambda name, thing: thing)
         self.doorbell = WorldDoorbell(world, faults)
         self.leases: Leases = {}
+        self.line_looked_at: Callable[[], None] = lambda: None
+        """Called whenever a starter begins to look at a line of runs that wait for their scopes."""
         self.broken: Broken = lambda invariant, message: None
         """Told of promises that stores see broken."""
 
@@ -209,7 +211,14 @@ class _Node:
         checks = self._store("plans", MemoryPlanCheckStore(database))
         process.spawn("plan-check", self._check_plans(checks))
         line = Line(
-            TransactionPort(process, "starting", store, everything.faults, away=AuthorityUnavailable),
+            TransactionPort(
+                process,
+                "starting",
+                store,
+                everything.faults,
+                away=AuthorityUnavailable,
+                on_begin=lambda: everything.line_looked_at(),
+            ),
             self.hints,
             self.doorbell,
             store_epoch=epoch,

@@ -50,6 +50,10 @@ class Outside:
         self.delivered: dict[str, bool] = {}
         """Callbacks by delivery: whether the service said it has them."""
 
+    def watch_lines(self, look: Callable[[], None]) -> None:
+        """Call this whenever a starter begins to look at a line of waiting runs."""
+        self._all.line_looked_at = look
+
     # --- commands -----------------------------------------------------------------------------------------------------
 
     async def admit(self, principal: Principal, command: Command, channel: str) -> Answer:

@@ -8,7 +8,7 @@ import msgspec
 
 from longtake.contracts.principal import Principal
 from longtake.memory import Defences, MemoryDatabase
-from longtake.testing.commanding import CLOSING, control, meddle, start_runs
+from longtake.testing.commanding import CLOSING, control, give_up, meddle, start_runs
 from longtake.testing.faults import Profile
 from longtake.testing.nodes import Wrap
 from longtake.testing.observing import Observer
@@ -17,6 +17,8 @@ from longtake.testing.sessions import Session
 from longtake.testing.world import World
 
 TENANTS = ("t1", "t2")
+IMPATIENT_SHARE = 0.3
+"""Of the worlds: there somebody gives up a run that waits in line just as its turn may have come."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +73,26 @@ def crowd(hand: Stagehand) -> Iterable[tuple[str, Any]]:
     meddlers = [hand.session("eve", "t1"), hand.session("kim", chance.choice(TENANTS))]
     for number, session in enumerate(starters):
         yield session.name, start_runs(session, runs=1, seed=f"{hand.seed}|{number}")
+    if Random(f"impatience|{hand.seed}").random() < IMPATIENT_SHARE:
+        hand.outside.watch_lines(lambda: _lose_patience(hand, hand.sessions))
     for session in meddlers:
         yield session.name, meddle(session, starters, until=until, busy=chance.choice((4.0, 15.0, 60.0)))
+
+
+def _lose_patience(hand: Stagehand, sessions: Sequence[Session]) -> None:
+    """A run whose turn has come is given up while a starter looks at its line; at most once a client."""
+    tables = hand.database.tables
+    for session in sessions:
+        if any(told.command.kind == "cancel" for told in session.told):
+            continue
+        for run_id in session.runs:
+            waiting = tables.scope_queue.get(run_id)
+            if waiting is None:
+                continue
+            places = [(waiting.tenant, waiting.project, scope) for scope in waiting.scopes]
+            if not any(place in tables.scopes for place in places):
+                hand.outside.process.spawn(f"impatient-{session.name}", give_up(session, run_id))
+                return
 
 
 async def close(session: Session, sessions: Sequence[Session]) -> None:
