@@ -1,14 +1,11 @@
 """A real service with its history on: what it does is accepted, what it must not do is found (4.6)."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from kit.instance import instance
-from kit.judged_app import BROKEN, SLOW, WITNESS, app
+from kit.judged_app import SLOW, WITNESS, app
 from kit.probe import eventually
 from kit.recorded_client import RecordedClient
 from kit.runtimes import FUNDS, PRINCIPAL, fund, runtime

@@ -31,8 +31,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     yield from _claims(evidence, claims)
     yield from _rows(evidence)
     for run_id, events in store.histories().items():
-        yield from _outcomes(run_id, events, claims, {effect.id: effect for effect in store.effects})
-        yield from _attempts(run_id, events)
+        yield from _outcomes(run_id, events, claims)
 
 
 def check_witness(evidence: Evidence) -> Iterator[Violation]:
@@ -196,23 +195,15 @@ def _rows(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _outcomes(
-    run_id: str, events: Sequence[EventRow], claims: dict[str, list[ClaimRow]], effects: dict[str, EffectRow]
+    run_id: str, events: Sequence[EventRow], claims: dict[str, list[ClaimRow]]
 ) -> Iterator[Violation]:
-    """I15, I17: a receipt becomes one event, of the attempt it is of, under a fence that was given out."""
+    """I15: a receipt becomes one event, under a fence that was given out."""
     used: dict[str, EventRow] = {}
     for event in events:
         work = event.body.get("work")
         if not work:
             continue
         where = f"run {run_id} seq {event.seq}"
-        effect = effects.get(work["effect_id"])
-        place = (event.body.get("step"), event.body.get("attempt"))
-        if effect is not None and (effect.step, effect.attempt) != place:
-            yield Violation(
-                invariant="I15",
-                what=f"{event.type} of {place[0]}/{place[1]} is the outcome of {effect.step}/{effect.attempt}",
-                where=where,
-            )
         before = used.get(work["effect_id"])
         if before is not None and before.tx != event.tx:
             yield Violation(
@@ -229,40 +220,3 @@ def _outcomes(
                 what=f"{event.type} was applied under fence {fence}, which nobody held",
                 where=where,
             )
-
-
-ENDS_ATTEMPT = frozenset({"step_succeeded", "attempt_failed"})
-
-
-def _attempts(run_id: str, events: Sequence[EventRow]) -> Iterator[Violation]:
-    """I15, I16: attempts are dense, and each ends at most once."""
-    at: dict[str, int] = {}
-    ended: dict[tuple[str, int], EventRow] = {}
-    for event in events:
-        body = event.body
-        begun = []
-        if event.type == "steps_scheduled":
-            begun = [(item["step"], item["attempt"], item.get("ordinal", 1) > 1) for item in body["steps"]]
-        elif event.type == "gates_opened":
-            begun = [(item["step"], item["attempt"], False) for item in body["gates"]]
-        elif event.type == "attempt_failed" and body.get("next_effect_id"):
-            begun = [(body["step"], body["attempt"] + 1, False)]
-        for step, attempt, again in begun:
-            before = at.get(step, 0)
-            if attempt != before + 1 and not (again and attempt == before):
-                yield Violation(
-                    invariant="I16",
-                    what=f"{step} goes from attempt {before} to {attempt}",
-                    where=f"run {run_id} seq {event.seq}",
-                )
-            at[step] = attempt
-        if event.type in ENDS_ATTEMPT:
-            place = (body["step"], body["attempt"])
-            if place in ended:
-                yield Violation(
-                    invariant="I15",
-                    what=f"{place[0]}/{place[1]} ended as {ended[place].type} and again as {event.type}",
-                    where=f"run {run_id} seq {event.seq}",
-                    trace=(f"seq {ended[place].seq} {ended[place].type}", f"seq {event.seq} {event.type}"),
-                )
-            ended.setdefault(place, event)

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import msgspec
 
 from longtake.testing.checking.history import Call, Op, calls
 from longtake.testing.checking.store import StoreDump
 from longtake.testing.checking.witness import WitnessLine
+
+
+T = TypeVar("T")
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +76,18 @@ class Evidence:
 
     def _struck(self) -> list[tuple[float, float]]:
         return [(call.begun, call.ended) for call in self.calls if call.f == "fault"]
+
+
+class Unfollowable(Exception):
+    """A history that no model can follow; says why."""
+
+
+def followed(work: Callable[[], T]) -> T:
+    """Do the work. An altered event may break a model in any way: raises Unfollowable for whatever it raises."""
+    try:
+        return work()
+    except Exception as error:
+        raise Unfollowable(f"{type(error).__name__}: {error}") from error
 
 
 Checker = Callable[[Evidence], Iterator[Violation]]

@@ -5,7 +5,19 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from longtake.testing.checking import effects, log, money, set_full
+from longtake.testing.checking import (
+    callbacks,
+    effects,
+    folded,
+    linearizable,
+    log,
+    money,
+    monotonic,
+    observed,
+    set_full,
+    tail_ok,
+    transport,
+)
 from longtake.testing.checking.found import Checker, Evidence, Violation
 from longtake.testing.checking.history import Op
 from longtake.testing.checking.store import StoreDump
@@ -17,6 +29,13 @@ CHECKERS: dict[str, Checker] = {
     "money": money.check,
     "effects": effects.check,
     "total_queue": effects.check_witness,
+    "observed": observed.check,
+    "callbacks": callbacks.check,
+    "transport": transport.check,
+    "folded": folded.check,
+    "monotonic": monotonic.check,
+    "linearizable": linearizable.check,
+    "tail_ok": tail_ok.check,
 }
 """By name, so that one can be left out."""
 

@@ -1,0 +1,60 @@
+"""Progress: a history in which everything failed proves nothing, and at the end everything goes on (I35, tail-ok)."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from longtake.contracts.summary import TERMINAL
+from longtake.testing.checking.found import Evidence, Violation
+from longtake.testing.checking.history import CLIENT, Call
+
+PATIENT = frozenset({"blocked", "needs_input", "paused"})
+"""States in which a run waits for a person."""
+
+
+def check(evidence: Evidence) -> Iterator[Violation]:
+    """Each client is answered, in the end and mostly; each run has come to rest."""
+    sessions: dict[str, list[Call]] = {}
+    for call in evidence.calls:
+        if call.f in CLIENT:
+            sessions.setdefault(call.proc.partition("#")[0], []).append(call)
+    for session, calls in sessions.items():
+        yield from _session(evidence, session, calls)
+    if not evidence.settled:
+        return
+    waits = {
+        timer.run
+        for timer in evidence.store.effects
+        if timer.closed_at is None and timer.not_before > evidence.store.now
+    }
+    for run in evidence.store.runs:
+        if run.status not in TERMINAL | PATIENT and run.run not in waits and not run.poisoned:
+            yield Violation(
+                invariant="I35",
+                what=f"the service is at rest and the run is {run.status}: {run.label}",
+                where=f"run {run.run}",
+            )
+
+
+def _session(evidence: Evidence, session: str, calls: list[Call]) -> Iterator[Violation]:
+    last = calls[-1]
+    if last.type == "info":
+        yield Violation(
+            invariant="tail-ok",
+            what=f"the last call of {session} was never answered",
+            where=f"op {last.id}",
+            trace=(str(last),),
+        )
+    calm = [call for call in calls if not _struck(evidence, call)]
+    types = Counter(call.type for call in calm)
+    if calm and types["ok"] < evidence.ok_floor * len(calm):
+        yield Violation(
+            invariant="tail-ok",
+            what=f"{session}: {types['ok']} of {len(calm)} calls were answered ok outside of faults, "
+            f"{evidence.ok_floor:.0%} are needed",
+            where=f"session {session}",
+            trace=tuple(str(call) for call in calm if call.type != "ok")[:5],
+        )
+
+
+def _struck(evidence: Evidence, call: Call) -> bool:
+    return any(call.begun <= until and call.ended >= since for since, until in evidence.fault_windows)
