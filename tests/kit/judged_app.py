@@ -1,11 +1,14 @@
 """An application whose provider is a file: each request is written down and synced before it is answered.
 
+Besides it knows how to fail: for good when the input says so, for now while the file LONGTAKE_TEST_DOWN exists.
 The provider honours idempotency keys: a key that it knows gives the same job and costs nothing. The application gives
 it the attempt's token; with LONGTAKE_TEST_BROKEN=no_key it makes one up each time, as an author may who knows no better.
 """
 
 import asyncio
 import fcntl
+import hashlib
+import hmac
 import os
 import time
 import uuid
@@ -14,14 +17,16 @@ from typing import Any
 
 import msgspec
 
-from longtake import Activity, App, NotFound, Plan, Succeeded
+from longtake import Activity, App, AuthenticCallback, Failed, NotFound, Plan, Retry, Submitted, Succeeded
 from longtake.testing.checking import WitnessLine, read_witness
 
 WITNESS = "LONGTAKE_TEST_PROVIDER"
 BROKEN = "LONGTAKE_TEST_BROKEN"
 SLOW = "LONGTAKE_TEST_SLOW"
 """A file: while it exists the provider keeps its answers to itself."""
+DOWN = "LONGTAKE_TEST_DOWN"
 PRICE = 3
+SECRET = b"what the provider signs with"
 
 
 class FileProvider:
@@ -49,17 +54,33 @@ class FileProvider:
 app = App("judged")
 
 
+ONE_TRY = Retry(max_attempts=1, first_delay_ms=1)
+
+
 @app.workflow("reel", version=1)
 def build(input: Any, policy: Any) -> Plan:
     """Some paid shots side by side, then the cut; with `gate` somebody looks at them first."""
     plan = Plan(billing=input.get("billing", "prepaid"))
     shots = [f"shot:{number}" for number in range(input.get("shots", 2))]
     for shot in shots:
-        plan = plan.step(shot, activity="shoot@1", price=PRICE)
+        plan = plan.step(
+            shot,
+            activity="shoot@1",
+            price=PRICE,
+            input={"bad": bool(input.get("bad"))},
+            retry=ONE_TRY,
+            on_exhausted="fail" if input.get("bad") else "block",
+        )
     if input.get("gate"):
         plan = plan.input("look", answer={"type": "object"}, depends_on=shots)
         shots = ["look"]
     return plan.step("cut", activity="cut@1", depends_on=shots)
+
+
+@app.workflow("ordered", version=1)
+def build_ordered(input: Any, policy: Any) -> Plan:
+    """One paid shot that the provider calls back about."""
+    return Plan(billing="pay_as_you_go").step("shot", activity="order@1", price=PRICE)
 
 
 class Shoot(Activity):
@@ -76,6 +97,10 @@ class Shoot(Activity):
 
     async def _ask(self, call: Any, kind: str) -> Any:
         key = uuid.uuid4().hex if os.environ.get(BROKEN) == "no_key" else call.token
+        if call.input.get("bad"):
+            return Failed(error_class="invalid_input", message="no such shot", origin="request")
+        if os.environ.get(DOWN) and Path(os.environ[DOWN]).exists():
+            return Failed(error_class="overloaded", message="come back later")
         line = await asyncio.to_thread(FileProvider(Path(os.environ[WITNESS])).ask, key, kind)
         while os.environ.get(SLOW) and Path(os.environ[SLOW]).exists():
             await asyncio.sleep(0.02)
@@ -84,7 +109,38 @@ class Shoot(Activity):
         return Succeeded(external_ref=line.job)
 
 
+class Order(Shoot):
+    """The same, taken now and done when the provider says so."""
+
+    name = "order@1"
+
+    async def execute(self, call: Any) -> Any:
+        outcome = await self._ask(call, "submit")
+        if isinstance(outcome, Succeeded):
+            Path(os.environ[WITNESS]).with_suffix(".url").write_text(call.callback_url("file"))
+            return Submitted(external_ref=str(outcome.external_ref), poll_after_seconds=3600)
+        return outcome
+
+    async def poll(self, call: Any) -> Any:
+        return Succeeded(external_ref=call.external_ref)
+
+
+@app.callback("file")
+def verify(headers: Any, raw: bytes) -> AuthenticCallback | None:
+    """Whether the provider signed it."""
+    if not hmac.compare_digest(headers.get("file-signature", ""), signature(raw)):
+        return None
+    said = msgspec.json.decode(raw)
+    return AuthenticCallback(dedupe_key=said["id"], type="done", external_ref=said["job"])
+
+
+def signature(raw: bytes) -> str:
+    """How the provider signs what it sends."""
+    return hmac.new(SECRET, raw, hashlib.sha256).hexdigest()
+
+
 app.add(Shoot())
+app.add(Order())
 
 
 @app.activity("cut@1")

@@ -1,16 +1,32 @@
 """A real service with its history on: what it does is accepted, what it must not do is found (4.6)."""
 
+import os
+import shutil
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
+import msgspec
+
 from kit.instance import instance
-from kit.judged_app import SLOW, WITNESS, app
+from kit.judged_app import DOWN, SLOW, WITNESS, app, signature
 from kit.probe import eventually
 from kit.recorded_client import RecordedClient
 from kit.runtimes import FUNDS, PRINCIPAL, fund, runtime
 from longtake.client import Client
-from longtake.testing.checking import Recorder, Verdict, judge, read_history, read_store, read_witness
+from longtake.contracts.summary import Summary
+from longtake.testing.checking import (
+    Recorder,
+    Verdict,
+    WitnessLine,
+    judge,
+    read_history,
+    read_store,
+    read_witness,
+)
+from longtake.testing.checking.kept import keep_store
 
 FUNDED = {(PRINCIPAL.tenant, "main"): FUNDS}
 
@@ -22,8 +38,9 @@ class Service:
         self.database = database
         self.client = client
         self.history = tmp_path / "history"
-        self.witness = tmp_path / "provider.jsonl"
+        self.witness = self.history / "witness.jsonl"
         self.slow = tmp_path / "slow"
+        self.down = tmp_path / "down"
 
     def session(self, name: str) -> RecordedClient:
         return RecordedClient(self.client, Recorder(self.history / f"{name}.jsonl", name))
@@ -39,13 +56,18 @@ class Service:
             **options,
         )
         print(verdict.text())
+        if kept := os.environ.get(KEEP):
+            shutil.copytree(self.history, kept)
+            keep_store(Path(kept), store)
         return verdict
 
 
 @asynccontextmanager
 async def served(database, broker, tmp_path, monkeypatch) -> AsyncIterator[Service]:
-    monkeypatch.setenv(WITNESS, str(tmp_path / "provider.jsonl"))
+    (tmp_path / "history").mkdir()
+    monkeypatch.setenv(WITNESS, str(tmp_path / "history" / "witness.jsonl"))
     monkeypatch.setenv(SLOW, str(tmp_path / "slow"))
+    monkeypatch.setenv(DOWN, str(tmp_path / "down"))
     async with runtime(database, broker, tmp_path / "api", app, roles=("api",)) as process:
         await fund(process)
         made = await process.keys.create(tenant=PRINCIPAL.tenant, actor=PRINCIPAL.actor, roles=("producer",))
@@ -54,40 +76,102 @@ async def served(database, broker, tmp_path, monkeypatch) -> AsyncIterator[Servi
 
 
 WORK = ("dispatcher", "relay", "sweeper", "worker")
+KEEP = "LONGTAKE_TEST_KEEP"
+"""A directory: the evidence of the eventful service is kept there; tests/unit/checking/real was made so."""
+
+
+def workers(service: Service, broker, tmp_path: Path, **settings):
+    """A process of everything but the API."""
+    return instance(
+        service.database,
+        broker,
+        tmp_path / "api",  # the secret of callbacks is there
+        witness=tmp_path / "unused",
+        roles=WORK,
+        app="kit.judged_app:app",
+        public_url=service.client.url,
+        **settings,
+    )
+
+
+async def until(session: RecordedClient, run_id: str, *statuses: str) -> Summary:
+    """Read until the run has come to one of the statuses."""
+
+    async def there() -> Summary | None:
+        summary = await session.read(run_id)
+        return summary if summary is not None and summary.status in statuses else None
+
+    return await eventually(there, f"{' or '.join(statuses)} of run {run_id}", 30)
 
 
 async def test_a_service_whose_workers_are_killed_is_accepted(database, broker, tmp_path, monkeypatch):
+    """Kill -9 at paid work, gates, a pause, a cancel, failures, a retry, a callback twice, repeats: nothing is wrong."""
     async with served(database, broker, tmp_path, monkeypatch) as service:
+        one, two = service.session("client-1"), service.session("client-2")
         service.slow.touch()
-        session = service.session("client-1")
-        async with instance(
-            database, broker, tmp_path / "a", witness=tmp_path / "w", roles=WORK, app="kit.judged_app:app"
-        ) as doomed:
-            started = [await session.start(f"reel-{n}", "reel@1", {"gate": n == 0}) for n in range(3)]
-            await eventually(lambda: len(read_witness(service.witness)) >= 2, "work at the provider")
+        async with workers(service, broker, tmp_path) as doomed:
+            gated = (await one.start("gated", "reel@1", {"gate": True})).run_id
+            metered = (
+                await one.start("metered", "reel@1", {"gate": True, "billing": "pay_as_you_go"})
+            ).run_id
+            await eventually(lambda: len(read_witness(service.witness)) >= 3, "work at the provider")
             await doomed.kill()
         service.slow.unlink()
-        async with instance(
-            database, broker, tmp_path / "a", witness=tmp_path / "w", roles=WORK, app="kit.judged_app:app"
-        ):
-            gated, *others = [accepted.run_id for accepted in started if accepted]
+        async with workers(service, broker, tmp_path):
+            bad = (await two.start("bad", "reel@1", {"bad": True})).run_id
+            ordered = (await two.start("ordered", "ordered@1", {})).run_id
+            await until(two, bad, "failed")
+            await call_back(service)
 
-            async def asks():
-                summary = await session.read(gated)
-                return summary if summary and summary.status == "needs_input" else None
-
-            summary = await eventually(asks, "the gate")
-            await session.command(
+            summary = await until(one, gated, "needs_input")
+            await one.command("pause", gated, "pause", summary.revision)
+            await one.command("pause", gated, "pause", summary.revision)
+            await one.command(
                 "provide_input", gated, "answer", summary.revision, step="look", answer={"ok": True}
             )
+            paused = await until(one, gated, "paused")
+            await one.command("resume", gated, "resume", summary.revision)
+            await one.command("resume", gated, "resume-2", paused.revision)
+            await until(one, gated, "completed")
 
-            async def over():
-                reads = [await session.read(run) for run in (gated, *others)]
-                return all(read and read.status == "completed" for read in reads)
+            summary = await until(one, metered, "needs_input")
+            await two.command("cancel", metered, "cancel", summary.revision)
+            await until(one, metered, "cancelled")
+            await one.command("cancel", metered, "cancel-again", summary.revision)
 
-            await eventually(over, "the ends of all runs")
+            service.down.touch()
+            hard = (await two.start("hard", "reel@1", {"billing": "pay_as_you_go"})).run_id
+            await eventually(lambda: both_blocked(two, hard), "two blocked shots", 30)
+            service.down.unlink()
+            summary = await two.read(hard)
+            await two.command("retry", hard, "retry", summary.revision)
+            await until(two, hard, "completed")
+            await until(two, ordered, "completed")
+            await one.start("gated", "reel@1", {"gate": True})
 
         verdict = await service.judged()
 
     assert verdict.ok, verdict.text()
-    assert verdict.counters["charged"] == 6
+    assert verdict.counters["runs"] == 5
+    assert verdict.counters["charged"] == 7
+    assert verdict.counters["inbox"] == 1
+
+
+async def both_blocked(session: RecordedClient, run_id: str) -> bool:
+    summary = await session.read(run_id)
+    return summary is not None and len(summary.blockers) == 2
+
+
+async def call_back(service: Service) -> None:
+    """The provider says twice that its work is done."""
+    url = service.witness.with_suffix(".url")
+    await eventually(url.exists, "an order at the provider")
+    order = next(line for line in reversed(read_witness(service.witness)) if line.charged)
+    raw = msgspec.json.encode({"id": f"done-{order.job}", "job": order.job})
+    with service.witness.open("ab") as file:
+        sent = WitnessLine(t=time.monotonic(), key=order.key, kind="callback", job=order.job)
+        file.write(msgspec.json.encode(sent) + b"\n")
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        for _ in range(2):
+            answer = await http.post(url.read_text(), content=raw, headers={"File-Signature": signature(raw)})
+            assert answer.status_code == 200, answer.text

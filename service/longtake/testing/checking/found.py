@@ -10,7 +10,6 @@ from longtake.testing.checking.history import Call, Op, calls
 from longtake.testing.checking.store import StoreDump
 from longtake.testing.checking.witness import WitnessLine
 
-
 T = TypeVar("T")
 
 

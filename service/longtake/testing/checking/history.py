@@ -28,6 +28,9 @@ CLIENT = CLIENT_KINDS | {"start", "command", "read", "list"}
 ADMITTED = CLIENT_KINDS | {"start", "command"}
 """What becomes a row of commands."""
 
+WITNESS_PREFIX = "witness"
+"""How the names of a provider's own files begin, when they lie in the same directory."""
+
 
 class HistoryUnreadable(ValueError):
     """A line, other than the last that a process wrote, that is no op. Names file and line."""
@@ -107,11 +110,16 @@ _beginning = msgspec.json.Decoder(Beginning)
 
 
 def read_history(directory: Path) -> list[Op]:
-    """All ops of a directory of JSONL files in the order of time, ids made unique.
+    """All ops of a directory of JSONL files in the order of time, ids made unique; witnesses are left out.
 
     A session's last line may be torn; raises HistoryUnreadable for any other.
     """
-    sessions = [found for path in sorted(directory.glob("*.jsonl")) for found in _sessions(path)]
+    sessions = [
+        found
+        for path in sorted(directory.glob("*.jsonl"))
+        if not path.name.startswith(WITNESS_PREFIX)
+        for found in _sessions(path)
+    ]
     one_machine = len({begin.boot for begin, _ in sessions}) <= 1
     ops: list[Op] = []
     base = 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from longtake.testing.checking.history import HistoryUnreadable
+from longtake.testing.checking.history import WITNESS_PREFIX, HistoryUnreadable
 
 
 class WitnessLine(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -26,7 +26,15 @@ _decoder = msgspec.json.Decoder(WitnessLine)
 
 
 def read_witness(path: Path) -> list[WitnessLine]:
-    """All lines of a witness; the last may be torn. Raises HistoryUnreadable for any other that is none."""
+    """All lines of a witness, or of those in a directory; the last may be torn, no file is no line.
+
+    Raises HistoryUnreadable for any other that is none.
+    """
+    if path.is_dir():
+        return sorted(
+            (line for file in path.glob(f"{WITNESS_PREFIX}*.jsonl") for line in read_witness(file)),
+            key=lambda line: line.t,
+        )
     lines = [line for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
     found = []
     for number, line in enumerate(lines, start=1):
