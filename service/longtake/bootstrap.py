@@ -5,7 +5,6 @@ Explicit constructors, no container. `Runtime` is one process: any set of roles 
 
 import asyncio
 import os
-import secrets
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
@@ -60,7 +59,10 @@ from longtake.postgres.schedules import PostgresScheduleStore
 from longtake.postgres.sweeps import PostgresSweepStore, read_identity
 from longtake.settings import ROLES, Settings
 from longtake.storage.objects import Objects
+from longtake.storage.secret import kept_secret
 from longtake.store import StoreIdentity
+from longtake.telemetry import recording
+from longtake.telemetry.recording import history_of, recorded
 from longtake.worker.executor import Executor
 from longtake.worker.heartbeat import Heartbeat
 from longtake.worker.leases import Lease
@@ -121,6 +123,7 @@ class Runtime:
         self.sole_owner = sole_owner
         self.incarnation = uuid.uuid4()
         self.owner = f"{socket.gethostname()}-{os.getpid()}-{self.incarnation.hex[:8]}"
+        self.history = history_of(Path(settings.history_dir) if settings.history_dir else None, self.owner)
         self.public_url = settings.public_url or f"http://{settings.host}:{settings.port}"
         self.dispatcher: Dispatcher | None = None
         self._pools: list[asyncpg.Pool] = []
@@ -188,12 +191,15 @@ class Runtime:
         )
         self.sweep = PostgresSweepStore(control, incarnation=self.incarnation, owner=self.owner)
         guard = StreamGuard(self.sweep)
-        self.transport = JetStreamTransport(connection, on_topology=guard.seen)
+        self.transport = JetStreamTransport(connection, on_topology=guard.seen, on_behind=guard.behind)
         self.doorbell = NatsDoorbell(connection)
         guard.doorbell = self.doorbell
-        self.hints = Hints(self.transport.publisher, store_epoch=epoch)
+        publisher = recorded(self.transport.publisher, self.history, recording.PUBLISHER)
+        self.hints = Hints(publisher, store_epoch=epoch)
         self.objects = Objects.in_directory(settings.data_dir / "objects")
-        self.secret = callback_secret(settings)
+        self.secret = str(settings.callback_secret).encode() or kept_secret(
+            settings.data_dir / "callback.secret"
+        )
         self.windows = Windows(self.sweep)
         pace = Pace(cap_seconds=settings.idle_seconds, grace_seconds=settings.grace_seconds)
         if self.sole_owner:
@@ -214,11 +220,13 @@ class Runtime:
             store = PostgresDecisionStore(
                 await self._pool("dispatcher"), store_epoch=epoch, incarnation=self.incarnation
             )
+            noted = recorded(store, self.history, recording.DECISIONS)
             self.dispatcher = Dispatcher(
-                store, self.hints, self.doorbell, store_epoch=epoch, windows=self.windows
+                noted, self.hints, self.doorbell, store_epoch=epoch, windows=self.windows
             )
+            transport = recorded(self.transport, self.history, recording.TRANSPORT)
             for lane in DISPATCH_LANES:
-                self._services.append(DispatchLoop(self.dispatcher, self.transport, self.sweep, parts=lane))
+                self._services.append(DispatchLoop(self.dispatcher, transport, self.sweep, parts=lane))
         if "api" in self.roles:
             await self._build_api(epoch)
         if "worker" in self.roles:
@@ -226,7 +234,7 @@ class Runtime:
         if "sweeper" in self.roles:
             self._services.append(
                 Sweeper(
-                    self.sweep,
+                    recorded(self.sweep, self.history, recording.SWEEPS),
                     self.hints,
                     self.transport,
                     self.doorbell,
@@ -242,7 +250,7 @@ class Runtime:
                 Relay(
                     self.sweep,
                     self.hints,
-                    self.transport.publisher,
+                    publisher,
                     self.transport,
                     self.doorbell,
                     pools=pools,
@@ -279,7 +287,10 @@ class Runtime:
             windows=self.windows,
         )
         self.inbox = Inbox(
-            PostgresInboxStore(pool), self.hints, secret=self.secret, verifiers=self.app.verifiers
+            recorded(PostgresInboxStore(pool), self.history, recording.INBOX),
+            self.hints,
+            secret=self.secret,
+            verifiers=self.app.verifiers,
         )
         self._services.append(Intake(self.admission, self.transport, self.sweep))
         context = ApiContext(
@@ -332,9 +343,12 @@ class Runtime:
     async def _build_worker(self, epoch: int) -> None:
         assert self.app is not None, "checked by the constructor"
         settings = self.settings
-        effects = PostgresEffectStore(await self._pool("worker"), store_epoch=epoch)
+        effects = recorded(
+            PostgresEffectStore(await self._pool("worker"), store_epoch=epoch), self.history, recording.WORK
+        )
+        keeper = PostgresLeaseKeeper(self.addresses.postgres, owner=self.owner)
         heartbeat = Heartbeat(
-            PostgresLeaseKeeper(self.addresses.postgres, owner=self.owner),
+            recorded(keeper, self.history, recording.LEASES),
             every_seconds=settings.heartbeat_seconds,
         )
         lease = Lease(seconds=settings.lease_seconds, beat_seconds=settings.heartbeat_seconds)
@@ -351,7 +365,7 @@ class Runtime:
                     owner=self.owner,
                     lease=lease,
                     stop_seconds=settings.stop_seconds,
-                    transport=self.transport,
+                    transport=recorded(self.transport, self.history, recording.TRANSPORT),
                     effects=effects,
                     sweep=self.sweep,
                     executor=executor,
@@ -370,20 +384,6 @@ class Runtime:
             self.secret, run_id=effect.run_id, step=effect.step, attempt=effect.attempt
         )
         return f"{self.public_url}/v1/callbacks/{provider}/{token}"
-
-
-def callback_secret(settings: Settings) -> bytes:
-    """The secret that signs callback URLs; made once under the data directory when none is set."""
-    given = str(settings.callback_secret)
-    if given:
-        return given.encode()
-    path: Path = settings.data_dir / "callback.secret"
-    if not path.exists():
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(32))
-    return path.read_bytes()
 
 
 def _check_environment(settings: Settings, identity: StoreIdentity) -> None:

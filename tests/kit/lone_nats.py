@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from typing import Self
 
 from longtake.embedded.locate import nats_program
 from longtake.embedded.nats import choose_port
@@ -14,6 +15,9 @@ START_SECONDS = 20.0
 
 class LoneNats:
     """One real server on a port that it keeps."""
+
+    token: str | None = None
+    """It asks for none; here because a runtime asks a broker for its token."""
 
     def __init__(self, home: Path, *, settings: str = "") -> None:
         self._home = home
@@ -25,6 +29,13 @@ class LoneNats:
     def url(self) -> str:
         """Where clients connect."""
         return f"nats://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.kill()
 
     async def start(self) -> None:
         """Start, and wait until it says that it is ready."""
@@ -61,6 +72,22 @@ class LoneNats:
         """SIGCONT."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
+
+    def save(self) -> None:
+        """Copy its files as they are this instant: what a sync of the disk has reached."""
+        self.freeze()
+        try:
+            shutil.rmtree(self._home / "synced", ignore_errors=True)
+            shutil.copytree(self._home / "jetstream", self._home / "synced")
+        finally:
+            self.thaw()
+
+    async def lose_power(self) -> None:
+        """Die, and come back with the files of the last `save`: what was acknowledged since is lost."""
+        await self.kill()
+        self.forget()
+        (self._home / "synced").rename(self._home / "jetstream")
+        await self.start()
 
     def forget(self) -> None:
         """Delete every stream; only while it is not running."""

@@ -39,9 +39,14 @@ class Told:
 
     def __init__(self) -> None:
         self.identities: list[tuple[StreamIdentity, ...]] = []
+        self.behind: list[tuple[str, ...]] = []
 
     async def __call__(self, identities: tuple[StreamIdentity, ...]) -> None:
         self.identities.append(identities)
+
+    async def take_behind(self, streams: tuple[str, ...]) -> None:
+        """The other half: which streams have lost something."""
+        self.behind.append(streams)
 
 
 def transport_to(
@@ -56,7 +61,12 @@ def transport_to(
         servers=(url,), role="test", connect_seconds=1.0, reconnect_seconds=0.05, watchdog=QUICK_WATCHDOG
     )
     return JetStreamTransport(
-        Connection(options), settings=settings, on_topology=told, pull=pull, look_seconds=0.3
+        Connection(options),
+        settings=settings,
+        on_topology=told,
+        on_behind=told.take_behind if told else None,
+        pull=pull,
+        look_seconds=0.3,
     )
 
 

@@ -1,4 +1,4 @@
-"""The guard of the streams: a stream that was made anew has forgotten its messages (F10).
+"""The guard of the streams: one that was made anew has forgotten its messages (F10), one that is behind some of them (F04).
 
 The store remembers when each stream was created. Another time means that every pointer in it may be lost: the
 transport epoch rises, and the relay publishes all open effects again.
@@ -45,8 +45,23 @@ class StreamGuard:
         remade = [name for name, birth in created.items() if name in known and known[name] != birth]
         if remade:
             # First the epoch: when the second write is lost, the next look raises it once more, which is harmless.
-            epoch = await self._store.raise_transport_epoch()
-            log.warning("longtake.transport_epoch_raised", epoch=epoch, streams=remade)
+            await self._raise_epoch(remade)
         await self._store.save_stream_identities(created)
-        if remade and self.doorbell is not None:
+        if remade:
+            self._ring()
+
+    async def behind(self, streams: Sequence[str]) -> None:
+        """Raise the epoch, for these streams came back without the end of what they had acknowledged (F04).
+
+        Each process that notices raises it; what is published once more than needed is found settled or claimed.
+        """
+        await self._raise_epoch(streams)
+        self._ring()
+
+    async def _raise_epoch(self, streams: Sequence[str]) -> None:
+        epoch = await self._store.raise_transport_epoch()
+        log.warning("longtake.transport_epoch_raised", epoch=epoch, streams=streams)
+
+    def _ring(self) -> None:
+        if self.doorbell is not None:
             self.doorbell.ring(DOORBELL_RELAY)

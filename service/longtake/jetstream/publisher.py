@@ -26,6 +26,7 @@ from nats.errors import (
 
 from longtake.errors import TransportUnavailable
 from longtake.jetstream.connection import Connection
+from longtake.jetstream.sequences import Sequences
 from longtake.jetstream.topology import MESSAGE_BYTES_MAX
 from longtake.ports import OutgoingMessage, PublishResult
 from longtake.telemetry import count, inject
@@ -53,6 +54,8 @@ class _AckError(msgspec.Struct):
 
 
 class _Ack(msgspec.Struct):
+    stream: str = ""
+    seq: int = 0
     duplicate: bool = False
     error: _AckError | None = None
 
@@ -93,10 +96,13 @@ class JetStreamPublisher:
         *,
         ack_seconds: float = ACK_SECONDS,
         on_refused: Callable[[], None] | None = None,
+        sequences: Sequences | None = None,
     ) -> None:
+        """`on_refused` is also called when a stream is found to have lost what it had acknowledged (`sequences`)."""
         self._connection = connection
         self._ack_seconds = ack_seconds
         self._on_refused = on_refused
+        self._sequences = sequences or Sequences()
         self._inbox = ""
         self._inbox_client: Client | None = None
         self._subscribing = asyncio.Lock()
@@ -174,13 +180,14 @@ class JetStreamPublisher:
         token = int(message.subject.rpartition(".")[2])
         batch = self._waiting.pop(token, None)
         if batch is not None:
-            batch.settle(token - batch.first, _read_ack(message))
+            batch.settle(token - batch.first, self._read_ack(message))
 
     def _on_loss(self) -> None:
         # Acknowledgements that were under way when the link broke come no more.
         for batch in set(self._waiting.values()):
             batch.settle_rest(_LINK_LOST)
         self._waiting.clear()
+        self._sequences.link_lost()
 
     def _tell(self, messages: Sequence[OutgoingMessage], results: Sequence[PublishResult]) -> None:
         counted: dict[tuple[str, str], int] = {}
@@ -192,18 +199,21 @@ class JetStreamPublisher:
             if state == "refused" and self._on_refused is not None:
                 self._on_refused()
 
-
-def _read_ack(message: Msg) -> PublishResult:
-    if message.headers and message.headers.get(_STATUS) == _NO_RESPONDERS:
-        return PublishResult(state="refused", detail="no stream takes this subject")
-    try:
-        ack = _decode_ack(message.data)
-    except msgspec.DecodeError as error:
-        return PublishResult(state="unknown", detail=f"unreadable acknowledgement: {error}")
-    if ack.error is not None:
-        detail = f"{ack.error.description} (code {ack.error.code}, {ack.error.err_code})"
-        return PublishResult(state="refused", detail=detail)
-    return DUPLICATE if ack.duplicate else STORED
+    def _read_ack(self, message: Msg) -> PublishResult:
+        if message.headers and message.headers.get(_STATUS) == _NO_RESPONDERS:
+            return PublishResult(state="refused", detail="no stream takes this subject")
+        try:
+            ack = _decode_ack(message.data)
+        except msgspec.DecodeError as error:
+            return PublishResult(state="unknown", detail=f"unreadable acknowledgement: {error}")
+        if ack.error is not None:
+            detail = f"{ack.error.description} (code {ack.error.code}, {ack.error.err_code})"
+            return PublishResult(state="refused", detail=detail)
+        if ack.duplicate:
+            return DUPLICATE
+        if self._sequences.stored(ack.stream, ack.seq) and self._on_refused is not None:
+            self._on_refused()
+        return STORED
 
 
 def _too_large(message: OutgoingMessage, bytes_max: int) -> PublishResult:

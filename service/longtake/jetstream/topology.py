@@ -206,16 +206,16 @@ async def ensure_consumer(js: JetStreamContext, durable: str, settings: Topology
     return True
 
 
-async def stream_identities(js: JetStreamContext) -> tuple[StreamIdentity, ...]:
-    """Who the streams are now; the missing ones are left out."""
-    found = []
+async def stream_ends(js: JetStreamContext) -> dict[StreamIdentity, int]:
+    """Who the streams are now, each with the sequence of its last message; the missing ones are left out."""
+    found = {}
     for name in (LT_COMMAND, LT_EFFECT, LT_CALLBACK):
         try:
             info = await js.stream_info(name)
         except NotFoundError:
             continue
-        found.append(_identity(name, info.created))
-    return tuple(found)
+        found[_identity(name, info.created)] = info.state.last_seq
+    return found
 
 
 def unavailable(error: Exception) -> TransportUnavailable:

@@ -2,7 +2,10 @@
 
 A stream that is gone or was made anew has forgotten its messages. This object notices - by looking every few seconds, after each new
 link, and when a publication is refused - declares the topology again and tells the store through `on_topology`, which compares the
-births with the ones it knows, raises the transport epoch and has everything open published again (F10).
+births with the ones it knows, raises the transport epoch and has everything open published again (F10). A stream that came back
+without its end - its server lost its power - is told through `on_behind`, to the same effect (sequences.py).
+
+A purge by somebody with the right to it shows in neither; what it took is found as any lost pointer is, by its age (P12).
 """
 
 import asyncio
@@ -22,6 +25,7 @@ from longtake.errors import AuthorityUnavailable, LongtakeError, TransportUnavai
 from longtake.jetstream.connection import JETSTREAM_ANSWER_SECONDS, Connection
 from longtake.jetstream.ending import end_task
 from longtake.jetstream.publisher import JetStreamPublisher
+from longtake.jetstream.sequences import Sequences
 from longtake.jetstream.subscriber import PullOptions, PullSubscription
 from longtake.jetstream.topology import (
     COMMAND_CONSUMER,
@@ -36,7 +40,7 @@ from longtake.jetstream.topology import (
     effect_subject,
     ensure_consumer,
     ensure_topology,
-    stream_identities,
+    stream_ends,
     unavailable,
 )
 from longtake.telemetry import get_logger, inject
@@ -49,6 +53,8 @@ NO_MESSAGE_FOUND: Final = 10037
 
 OnTopology = Callable[[tuple[StreamIdentity, ...]], Awaitable[None]]
 """Told who the streams are whenever that is new to this process. It may be told the same twice."""
+OnBehind = Callable[[tuple[str, ...]], Awaitable[None]]
+"""Told which streams have lost messages that they had acknowledged. Several processes may tell the same loss."""
 
 
 class JetStreamTransport:
@@ -60,15 +66,18 @@ class JetStreamTransport:
         *,
         settings: TopologySettings | None = None,
         on_topology: OnTopology | None = None,
+        on_behind: OnBehind | None = None,
         pull: PullOptions | None = None,
         look_seconds: float = TOPOLOGY_LOOK_SECONDS,
     ) -> None:
         self.connection = connection
         self._settings = settings or TopologySettings()
         self._on_topology = on_topology
+        self._on_behind = on_behind
         self._pull = pull
         self._look_seconds = look_seconds
-        self._publisher = JetStreamPublisher(connection, on_refused=self._suspect)
+        self._sequences = Sequences()
+        self._publisher = JetStreamPublisher(connection, on_refused=self._suspect, sequences=self._sequences)
         self._subscriptions: set[PullSubscription] = set()
         self._known: tuple[StreamIdentity, ...] = ()
         self._declaring = asyncio.Lock()
@@ -237,11 +246,22 @@ class JetStreamTransport:
             self._look_now.clear()
 
     async def _look_once(self) -> None:
-        if not self._known or await self._identities() != self._known:
+        if not self._known:
             await self.declare()
-
-    async def _identities(self) -> tuple[StreamIdentity, ...]:
-        return await self.connection.while_linked(stream_identities(self._jetstream()))
+            return
+        expected = {stream.name: self._sequences.highest(stream.name) for stream in self._known}
+        ends = await self.connection.while_linked(stream_ends(self._jetstream()))
+        if tuple(ends) != self._known:
+            await self.declare()
+            return
+        for stream, last_sequence in ends.items():
+            self._sequences.looked(stream.name, last_sequence, expected=expected[stream.name])
+        if behind := self._sequences.behind:
+            log.warning("transport.streams_are_behind", streams=behind)
+            if self._on_behind is not None:
+                await self._on_behind(behind)
+            # Only now: when the store could not be told, the next look tells it.
+            self._sequences.forget(*behind)
 
     async def _learn(self, found: tuple[StreamIdentity, ...]) -> None:
         if found != self._known:
@@ -250,5 +270,6 @@ class JetStreamTransport:
             if self._on_topology is not None:
                 await self._on_topology(found)
             # Only now: when the store could not be told, the next look tells it.
+            self._sequences.forget(*(stream.name for stream in set(found) - set(self._known)))
             self._known = found
         self._declared.set()
