@@ -58,6 +58,8 @@ class Settings:
     """none, file (NDJSON under the data directory), otlp."""
     otlp_endpoint: str = ""
     """The base address of a collector, for otlp."""
+    history_dir: str = ""
+    """Where each process writes down what it asked and was told, for the checker; empty: nowhere."""
     log_level: str = "info"
     """The least that the log file takes."""
 

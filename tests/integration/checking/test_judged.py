@@ -68,7 +68,9 @@ async def served(database, broker, tmp_path, monkeypatch) -> AsyncIterator[Servi
     monkeypatch.setenv(WITNESS, str(tmp_path / "history" / "witness.jsonl"))
     monkeypatch.setenv(SLOW, str(tmp_path / "slow"))
     monkeypatch.setenv(DOWN, str(tmp_path / "down"))
-    async with runtime(database, broker, tmp_path / "api", app, roles=("api",)) as process:
+    async with runtime(
+        database, broker, tmp_path / "api", app, roles=("api",), history_dir=str(tmp_path / "history")
+    ) as process:
         await fund(process)
         made = await process.keys.create(tenant=PRINCIPAL.tenant, actor=PRINCIPAL.actor, roles=("producer",))
         async with Client(process.api_server.url, made.text) as client:
@@ -90,6 +92,7 @@ def workers(service: Service, broker, tmp_path: Path, **settings):
         roles=WORK,
         app="kit.judged_app:app",
         public_url=service.client.url,
+        history_dir=str(service.history),
         **settings,
     )
 
@@ -155,6 +158,8 @@ async def test_a_service_whose_workers_are_killed_is_accepted(database, broker, 
     assert verdict.counters["runs"] == 5
     assert verdict.counters["charged"] == 7
     assert verdict.counters["inbox"] == 1
+    assert verdict.counters["decided"] > 10
+    assert verdict.counters["reported"] > 10
 
 
 async def both_blocked(session: RecordedClient, run_id: str) -> bool:

@@ -10,9 +10,9 @@
 docs/checking.md says what is checked and how a violation is read.
 """
 
+from longtake.telemetry.recorder import Op, Recorder
 from longtake.testing.checking.found import Violation
-from longtake.testing.checking.history import HistoryUnreadable, Op, read_history
-from longtake.testing.checking.recorder import Recorder
+from longtake.testing.checking.history import HistoryUnreadable, read_history
 from longtake.testing.checking.store import StoreDump, read_store
 from longtake.testing.checking.verdict import Verdict, judge
 from longtake.testing.checking.witness import WitnessLine, read_witness

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from longtake.testing.checking.history import Call, Op, calls
+from longtake.telemetry.recorder import Op
+from longtake.testing.checking.history import Call, calls
 from longtake.testing.checking.store import StoreDump
 from longtake.testing.checking.witness import WitnessLine
 

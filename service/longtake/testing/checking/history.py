@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-OpType = Literal["invoke", "ok", "fail", "info"]
+from longtake.telemetry.recorder import Beginning, Op
 
 CLIENT_KINDS = frozenset(
     {
@@ -34,30 +34,6 @@ WITNESS_PREFIX = "witness"
 
 class HistoryUnreadable(ValueError):
     """A line, other than the last that a process wrote, that is no op. Names file and line."""
-
-
-class Op(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One line: a call, or what became of it. `t` is in seconds of the monotonic clock of the machine."""
-
-    t: float
-    proc: str
-    f: str
-    type: OpType
-    key: str = ""
-    value: Any = None
-    id: int
-
-
-class Beginning(msgspec.Struct, kw_only=True):
-    """The first line of a session: whose clock the times after it are on."""
-
-    begin: str
-    pid: int
-    boot: str
-    wall: float
-    """Seconds since 1970."""
-    monotonic: float
-    """The same moment on the clock of the ops, in seconds."""
 
 
 class Call(msgspec.Struct, kw_only=True):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from longtake.testing.checking.history import HistoryUnreadable, Op, read_history
+from longtake.telemetry.recorder import Op
+from longtake.testing.checking.history import HistoryUnreadable, read_history
 from longtake.testing.checking.store import StoreDump
 from longtake.testing.checking.witness import WitnessLine, read_witness
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from longtake.telemetry.recorder import Op
 from longtake.testing.checking import (
     callbacks,
     effects,
@@ -14,12 +15,12 @@ from longtake.testing.checking import (
     money,
     monotonic,
     observed,
+    roles,
     set_full,
     tail_ok,
     transport,
 )
 from longtake.testing.checking.found import Checker, Evidence, Violation
-from longtake.testing.checking.history import Op
 from longtake.testing.checking.store import StoreDump
 from longtake.testing.checking.witness import WitnessLine
 
@@ -33,6 +34,7 @@ CHECKERS: dict[str, Checker] = {
     "callbacks": callbacks.check,
     "transport": transport.check,
     "folded": folded.check,
+    "roles": roles.check,
     "monotonic": monotonic.check,
     "linearizable": linearizable.check,
     "tail_ok": tail_ok.check,
@@ -124,6 +126,8 @@ def counters(evidence: Evidence) -> dict[str, int]:
         "unknown": len(sets.unknown),
         "lost": len(sets.lost),
         "unexpected": len(sets.unexpected),
+        "decided": sum(call.f == "decide" and call.type == "ok" for call in evidence.calls),
+        "reported": sum(call.f == "report" and call.type == "ok" for call in evidence.calls),
         "runs": len(store.runs),
         "events": len(store.events),
         "effects": len(store.effects),

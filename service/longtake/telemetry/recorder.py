@@ -11,21 +11,46 @@ A line goes to the kernel in one write, so SIGKILL costs at most the end of the 
 
 A command's kind may also stand in `f` itself ("cancel", "retry", ...). `ok` is an acceptance, `fail` a definite refusal (value
 {"problem": slug}), `info` an answer that never came. A nemesis writes `fault` (invoke when it strikes, ok when it is
-healed) and `restore` (ok when the store was taken back; key: the new store epoch).
+healed) and `restore` (ok when the store was taken back; key: the new store epoch). Roles write what recording.py says.
+Leaves to others: reading and judging (testing/checking).
 """
 
 import itertools
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from longtake.testing.checking.history import Beginning, Op, OpType
+OpType = Literal["invoke", "ok", "fail", "info"]
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Op(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One line: a call, or what became of it. `t` is in seconds of the monotonic clock of the machine."""
+
+    t: float
+    proc: str
+    f: str
+    type: OpType
+    key: str = ""
+    value: Any = None
+    id: int
+
+
+class Beginning(msgspec.Struct, kw_only=True):
+    """The first line of a session: whose clock the times after it are on."""
+
+    begin: str
+    pid: int
+    boot: str
+    wall: float
+    """Seconds since 1970."""
+    monotonic: float
+    """The same moment on the clock of the ops, in seconds."""
 
 
 class Recorder:
