@@ -75,7 +75,6 @@ _CONSUMER_FIELDS: Final = (
     "backoff",
     "inactive_threshold",
     "headers_only",
-    "pause_until",
 )
 
 _WEEK_SECONDS: Final = 7 * 24 * 3600.0
@@ -194,8 +193,11 @@ async def ensure_consumer(js: JetStreamContext, durable: str, settings: Topology
     except NotFoundError:
         await js.add_consumer(stream, wanted)
         return True
+    if info.paused:
+        # A declaration neither pauses nor resumes a consumer that exists: the server leaves that to a request of its own.
+        await js.resume_consumer(stream, durable)
     if _same(wanted, info.config):
-        return False
+        return bool(info.paused)
     try:
         await js.add_consumer(stream, wanted)
     except _INVALID:

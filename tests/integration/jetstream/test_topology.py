@@ -5,7 +5,7 @@ import asyncio
 import nats
 import pytest
 from nats.aio.client import Client
-from nats.js.api import ConsumerConfig, RetentionPolicy
+from nats.js.api import RetentionPolicy
 from nats.js.errors import APIError, NotFoundError
 
 from kit.lone_nats import LoneNats
@@ -178,12 +178,23 @@ async def test_a_consumer_that_was_paused_goes_on(transport: JetStreamTransport,
     js = bystander.jetstream()
     subscription = await transport.effects(POOL)
     assert await subscription.fetch(limit=1, wait_seconds=0.05) == []
-    _, right = consumer_config(TopologySettings(), effect_consumer(POOL))
-    paused: ConsumerConfig = right.evolve(pause_until="2099-01-01T00:00:00Z")
-    await js.add_consumer(LT_EFFECT, paused)
+    paused = await js.pause_consumer(LT_EFFECT, effect_consumer(POOL), "2099-01-01T00:00:00Z")
     await transport.publisher.publish([pointer()])
 
+    assert paused.paused
     assert await ack_all(await take(subscription, 1)) == [b"pointer"]
+    assert not await ensure_consumer(js, effect_consumer(POOL), TopologySettings())
+
+
+async def test_a_declaration_does_not_resume_a_paused_consumer(bystander: Client) -> None:
+    """Why `ensure_consumer` has a request for it."""
+    js = bystander.jetstream()
+    await ensure_topology(js, [POOL])
+    await js.pause_consumer(LT_EFFECT, effect_consumer(POOL), "2099-01-01T00:00:00Z")
+    _, right = consumer_config(TopologySettings(), effect_consumer(POOL))
+    await js.add_consumer(LT_EFFECT, right)
+
+    assert (await js.consumer_info(LT_EFFECT, effect_consumer(POOL))).paused
 
 
 async def test_without_any_topology_the_consumer_is_not_found(bystander: Client) -> None:

@@ -1,0 +1,137 @@
+"""What can happen to streams and consumers while a service works: each a coroutine that ruins, and says how much it took.
+
+`quick_looks` gives the transports of a test the patience of a test.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from kit.transports import QUICK_PULL
+from longtake.jetstream import JetStreamTransport
+from longtake.jetstream.topology import (
+    LT_CALLBACK,
+    LT_COMMAND,
+    LT_EFFECT,
+    TopologySettings,
+    consumer_config,
+    stream_configs,
+)
+
+STREAMS = (LT_COMMAND, LT_EFFECT, LT_CALLBACK)
+DURABLES = ("effects_short", "callback_0", "callback_1", "callback_2", "callback_3")
+FOR_EVER = "2099-01-01T00:00:00Z"
+
+Ruin = Callable[[Client], Awaitable[int]]
+"""Returns how many messages, streams or consumers it really touched."""
+
+
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transports built from now on look at streams and consumers several times a second."""
+    monkeypatch.setattr("longtake.jetstream.subscriber.PullOptions", lambda: QUICK_PULL)
+    monkeypatch.setitem(JetStreamTransport.__init__.__kwdefaults__, "look_seconds", 0.3)
+
+
+async def delete_streams(client: Client) -> int:
+    """Every stream is deleted, whatever is in it."""
+    js = client.jetstream()
+    touched = 0
+    for name in STREAMS:
+        try:
+            await js.delete_stream(name)
+        except NotFoundError:
+            continue
+        touched += 1
+    return touched
+
+
+async def recreate_streams(client: Client) -> int:
+    """Every stream is deleted and made again, empty and without consumers, by somebody who is not us."""
+    touched = await delete_streams(client)
+    for config in stream_configs(TopologySettings()):
+        await client.jetstream().add_stream(config)
+    return touched
+
+
+async def purge_streams(client: Client) -> int:
+    """Every message is taken out one by one, since purging is denied for ever; name, birth and last sequence stay."""
+    js = client.jetstream()
+    taken = 0
+    for name in (LT_EFFECT, LT_CALLBACK):
+        taken += (await js.stream_info(name)).state.messages
+        await _delete_messages(client, js, name)
+    return taken
+
+
+async def _delete_messages(client: Client, js: JetStreamContext, name: str) -> None:
+    state = (await js.stream_info(name)).state
+    for sequence in range(state.first_seq, state.last_seq + 1):
+        request = json.dumps({"seq": sequence, "no_erase": True}).encode()
+        await client.request(f"$JS.API.STREAM.MSG.DELETE.{name}", request, timeout=5)
+
+
+async def delete_consumers(client: Client) -> int:
+    """The consumers are gone, their streams stay."""
+    js = client.jetstream()
+    touched = 0
+    for durable in DURABLES:
+        stream, _ = consumer_config(TopologySettings(), durable)
+        try:
+            touched += await js.delete_consumer(stream, durable)
+        except NotFoundError:
+            continue
+    return touched
+
+
+async def pause_consumers(client: Client) -> int:
+    """The consumers deliver nothing for the next decades."""
+    paused = [
+        await client.jetstream().pause_consumer(
+            consumer_config(TopologySettings(), durable)[0], durable, FOR_EVER
+        )
+        for durable in await _existing(client)
+    ]
+    return sum(consumer.paused for consumer in paused)
+
+
+async def narrow_consumers(client: Client) -> int:
+    """One message at a time, and a minute until it comes again: a setting that looks harmless and stalls a pool."""
+    return await _change(client, max_ack_pending=1, ack_wait=60.0)
+
+
+async def reset_consumers(client: Client) -> int:
+    """The consumers begin again at the first message: whatever is held is delivered once more."""
+    touched = 0
+    for durable in await _existing(client):
+        stream, _ = consumer_config(TopologySettings(), durable)
+        reply = await client.request(f"$JS.API.CONSUMER.RESET.{stream}.{durable}", b"", timeout=5)
+        touched += "error" not in json.loads(reply.data)
+    return touched
+
+
+async def _existing(client: Client) -> list[str]:
+    """The consumer of a pool is there from its first worker on."""
+    found = []
+    for durable in DURABLES:
+        stream, _ = consumer_config(TopologySettings(), durable)
+        try:
+            await client.jetstream().consumer_info(stream, durable)
+        except NotFoundError:
+            continue
+        found.append(durable)
+    return found
+
+
+async def _change(client: Client, **changes: Any) -> int:
+    js = client.jetstream()
+    touched = 0
+    for durable in DURABLES:
+        stream, right = consumer_config(TopologySettings(), durable)
+        await js.add_consumer(stream, right.evolve(**changes))
+        touched += 1
+    return touched
