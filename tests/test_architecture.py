@@ -20,6 +20,7 @@ FLOORS: dict[str, int] = {
     "resources": 0,
     "settings": 0,
     "workflow": 1,
+    "crash_points": 2,
     "ports": 2,
     "store": 2,
     "lifecycle": 2,

@@ -18,6 +18,7 @@ from longtake import resources
 from longtake.api import ApiContext, ApiServer, NatsRequests, build_asgi
 from longtake.contracts.effects import ClaimedEffect
 from longtake.contracts.ids import callback_token_for
+from longtake.crash_points import arm
 from longtake.engine.admission import Admission
 from longtake.engine.audit import Audit
 from longtake.engine.dispatch_loop import DispatchLoop
@@ -87,8 +88,10 @@ class Addresses:
         self.nats_token = nats_token
 
 
-async def apply_migrations(postgres: Mapping[str, Any]) -> MigrationReport:
-    """Bring a database up to date, as the user who owns it."""
+async def apply_migrations(postgres: Mapping[str, Any], settings: Settings | None = None) -> MigrationReport:
+    """Bring a database up to date, as the user who owns it. `settings` may arm a crash point."""
+    if settings is not None and settings.crash_point:
+        arm(settings.crash_point, environment=settings.environment)
     connection = await asyncpg.connect(**postgres)
     try:
         return await migrate(connection, resources.directory("migrations"))
@@ -183,6 +186,8 @@ class Runtime:
         control = await self._pool("relay")
         self.identity = await read_identity(control)
         _check_environment(settings, self.identity)
+        if settings.crash_point:
+            arm(settings.crash_point, environment=self.identity.environment)
         epoch = self.identity.store_epoch
         connection = Connection(
             ConnectionOptions(

@@ -63,6 +63,9 @@ class Settings:
     log_level: str = "info"
     """The least that the log file takes."""
 
+    crash_point: str = ""
+    """For tests: name:action:hit:socket, where this process dies, stops or is cut off; empty: nowhere."""
+
     def __post_init__(self) -> None:
         """Refuse nonsense: the value, and what would be right."""
         for name, value, low, high in (

@@ -6,6 +6,7 @@ from litestar import Request, Response, post
 
 from longtake.api.answers import CallbackReceived
 from longtake.api.context import Api
+from longtake.crash_points import reach
 from longtake.engine.inbox import CALLBACK_BYTES_MAX
 from longtake.telemetry.tracing import current_traceparent
 
@@ -22,6 +23,7 @@ async def post_callback(
     kept = await api.inbox.receive(
         provider, token[:TOKEN_CHARACTERS_MAX], headers, raw, traceparent=current_traceparent()
     )
+    reach("inbox.before_2xx")
     return Response(CallbackReceived(inbox_id=kept.inbox_id, duplicate=kept.duplicate))
 
 

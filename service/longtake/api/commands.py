@@ -20,6 +20,7 @@ from longtake.contracts.commands import COMMAND_BYTES_MAX, Command, Receipt
 from longtake.contracts.ids import is_name
 from longtake.contracts.problems import ProblemError, problem
 from longtake.contracts.summary import TERMINAL
+from longtake.crash_points import reach
 from longtake.engine.admission import Answer
 from longtake.engine.commands import read_command
 from longtake.errors import Refused
@@ -37,6 +38,7 @@ async def post_command(request: Caller, api: Api) -> Response[Any]:
     command = read_command(raw, key=request.headers.get("idempotency-key"))
     if_match = request.headers.get("if-match")
     command = _with_precondition(command, if_match, api)
+    reach("auth_ok.before_tx")
     given = await api.admission.admit(
         request.user,
         command,
@@ -44,6 +46,7 @@ async def post_command(request: Caller, api: Api) -> Response[Any]:
         traceparent=current_traceparent(),
         strict=if_match is not None,
     )
+    reach("after_commit.before_response")
     return _told(given, api)
 
 

@@ -65,7 +65,7 @@ def migrate(*, data_dir: DataDir = None, config: Config = None, json: Json = Fal
 
     async def work() -> MigrationReport:
         async with postgres_address(settings, make=True) as address:
-            return await apply_migrations(address)
+            return await apply_migrations(address, settings)
 
     report = run(work())
     if json:

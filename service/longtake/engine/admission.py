@@ -15,6 +15,7 @@ from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.events import Parent
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem, ProblemError, problem
+from longtake.crash_points import reach
 from longtake.engine.admitted import Admitted, Answer, Heard, Moved, reject
 from longtake.engine.commands import (
     check,
@@ -241,6 +242,7 @@ class Admission:
                         )
                     )
                 return Admitted(answer=known)
+            reach("tx.after_command_insert")
             check(command)
             heard = await self._hear(transaction, command, ended, traceparent) if ended else None
             if command.kind == "fork":

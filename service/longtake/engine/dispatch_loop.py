@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from longtake.contracts.pointers import CallbackPointers, decode_callback_pointers
+from longtake.crash_points import reach
 from longtake.engine.dispatcher import Dispatcher, Pointers
 from longtake.engine.hints import CALLBACK_PARTS
 from longtake.errors import AuthorityUnavailable, PoisonMessage, TransportUnavailable
@@ -114,6 +115,7 @@ class DispatchLoop(LoopService):
             pointers.effects.update(dict.fromkeys(body.effects))
             pointers.inbox.update(dict.fromkeys(body.inbox))
             pointers.runs.update(dict.fromkeys(body.runs))
+        reach("batch.before_facts")
         try:
             outcome = await self._dispatcher.handle(pointers)
         except AuthorityUnavailable as error:
@@ -130,6 +132,7 @@ class DispatchLoop(LoopService):
         *,
         deferred: bool,
     ) -> None:
+        reach("settled.before_ack")
         try:
             for delivery, error in poison:
                 await self._dead_letter(delivery, f"poison: {error.reason}")

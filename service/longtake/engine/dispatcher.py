@@ -19,6 +19,7 @@ from longtake.contracts.signals import (
     OutcomeReported,
     PlanChecked,
 )
+from longtake.crash_points import reach
 from longtake.engine.deciding import LiveRun, RunCache, blocked_commit, commit_of
 from longtake.engine.hints import Hints
 from longtake.engine.relatives import tell_relatives
@@ -129,6 +130,7 @@ class Dispatcher:
             commits += await self._block(broken, by_run)
             outcome.blocked += len(broken)
             await self._hold_back(commits)
+            reach("decided.before_commit")
             try:
                 result = await self._store.commit(commits)
             except DecisionRefused:
@@ -138,6 +140,7 @@ class Dispatcher:
             except BaseException:
                 self._forget(commits)
                 raise
+            reach("committed.before_hint")
             outcome.committed += len(result.committed)
             self._keep(commits, result)
             tell(commits, result.committed)

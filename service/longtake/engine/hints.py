@@ -18,6 +18,7 @@ from longtake.contracts.pointers import (
     encode_pointers,
     message_id,
 )
+from longtake.crash_points import reach_unanswered
 from longtake.errors import TransportUnavailable
 from longtake.ports import OutgoingMessage, Publisher
 from longtake.store import EffectPointer
@@ -204,7 +205,7 @@ class Hints:
         if not messages:
             return 0
         try:
-            results = await self._publisher.publish(messages)
+            results = await reach_unanswered("publish_sent.before_puback", self._publisher.publish(messages))
         except TransportUnavailable as error:
             log.warning("longtake.hints_delayed", messages=len(messages), reason=str(error))
             return 0

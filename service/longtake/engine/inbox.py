@@ -14,6 +14,7 @@ import structlog
 from longtake.contracts.codec import to_json
 from longtake.contracts.ids import effect_id_for, inbox_id_for, read_callback_token
 from longtake.contracts.problems import problem
+from longtake.crash_points import reach
 from longtake.engine.hints import Hints
 from longtake.errors import Refused
 from longtake.store import InboxStore
@@ -77,6 +78,7 @@ class Inbox:
             raise Refused(
                 problem("bad-signature", "The signature over the raw body does not verify. Nothing was kept.")
             )
+        reach("verified.before_inbox")
         run_id, step, attempt = place
         with span(
             SPAN_CALLBACK_RECEIVE,
@@ -109,6 +111,7 @@ class Inbox:
                 traceparent=hop.traceparent,
             )
             duplicate = (copies or 0) > 1
+            reach("inbox.before_hint")
             if not duplicate:
                 await self._hints.look_at(inbox=[(inbox_id, run_id)], traceparent=hop.traceparent)
             return CallbackAnswer(inbox_id=inbox_id, duplicate=duplicate)

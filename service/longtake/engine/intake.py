@@ -15,6 +15,7 @@ from longtake.contracts.codec import to_json
 from longtake.contracts.ids import is_name
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem, problem
+from longtake.crash_points import reach
 from longtake.engine.admission import Admission
 from longtake.engine.commands import read_command
 from longtake.engine.relay import ACTOR_HEADER, COPIED_HEADER
@@ -82,6 +83,7 @@ class Intake(LoopService):
             # The relay's copy of an HTTP command: kept in the stream for a restore, admitted already.
             await delivery.ack()
             return
+        reach("pulled.before_decode")
         tenant = delivery.subject.split(".")[3]
         principal = Principal(tenant=tenant, actor=delivery.headers.get(ACTOR_HEADER, "nats"))
         try:
@@ -103,11 +105,13 @@ class Intake(LoopService):
             broke = problem("internal", f"Admission broke: {type(error).__name__}: {error}.")
             await self._refuse(delivery, tenant, broke)
             return
+        reach("committed.before_ack")
         receipt = to_json(answer.receipt)
         await self._transport.publish_receipt(
             tenant=tenant, command_id=answer.receipt.command_id, receipt=receipt
         )
         await delivery.ack(sync=True)
+        reach("acked")
 
     async def _refuse(self, delivery: Delivery, tenant: str, refusal: Problem) -> None:
         log.error(

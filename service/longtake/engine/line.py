@@ -12,6 +12,7 @@ import msgspec
 
 from longtake.contracts.principal import Principal
 from longtake.contracts.signals import BeginRun, MakeRoom, Outgoing
+from longtake.crash_points import reach
 from longtake.engine.deciding import LiveRun, add_decision, empty_commit, finish, revive
 from longtake.engine.hints import Hints
 from longtake.engine.relatives import tell_relatives
@@ -93,6 +94,7 @@ class Line:
             await transaction.leave_line(waiting.run_id)
             return _Moved()
         await transaction.grant_scopes(project, waiting)
+        reach("scopes_granted.before_commit")
         return await self._write(transaction, project, [(run, decision)])
 
     async def _make_room(

@@ -11,6 +11,7 @@ import uuid
 import structlog
 
 from longtake.contracts.codec import to_json
+from longtake.crash_points import reach
 from longtake.engine.dispatcher import DOORBELL_PLANS
 from longtake.engine.hints import Hints
 from longtake.engine.plan_comparison import compare_plan
@@ -62,6 +63,7 @@ class PlanCheck(LoopService):
         drifted: list[uuid.UUID] = []
         for run in runs:
             drift = self.drift_of(run)
+            reach("plan_checked.before_mark")
             await asyncio.sleep(0)  # a page of large plans must not hold up the loop
             if drift is None and not run.drift_blocked:
                 same.append(run.run_id)

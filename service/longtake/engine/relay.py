@@ -10,6 +10,7 @@ from math import inf
 import structlog
 
 from longtake.contracts.ids import subject_token
+from longtake.crash_points import reach
 from longtake.engine.hints import Hints
 from longtake.engine.pace import Pace
 from longtake.engine.waking import DOORBELL_RELAY
@@ -83,7 +84,10 @@ class Relay(LoopService):
         )
         self._epoch = identity.transport_epoch
         self._published = len(pointers)
-        await self._hints.effects(pointers)
+        if pointers:
+            reach("claimed.before_publish")
+            await self._hints.effects(pointers)
+            reach("mid_batch")
         copied = await self._copy_commands()
         return len(pointers) == WINDOW or copied == COMMANDS_PER_PASS_MAX
 
@@ -112,5 +116,6 @@ class Relay(LoopService):
             if result.state in ("stored", "duplicate")
         ]
         if done:
+            reach("puback.before_mark")
             await self._store.mark_copied(done)
         return len(done)

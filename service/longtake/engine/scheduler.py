@@ -13,6 +13,7 @@ from longtake.contracts.commands import Command
 from longtake.contracts.ids import run_id_for
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem, ProblemError, problem
+from longtake.crash_points import reach
 from longtake.engine.admission import Answer
 from longtake.engine.pace import Pace
 from longtake.errors import AuthorityUnavailable, Refused
@@ -126,6 +127,7 @@ class Scheduler(LoopService):
                 instant=occurrence.instant.isoformat(),
                 reason=refusal.detail,
             )
+        reach("occurrence.before_settle")
         await self._store.settle(occurrence, run_id=run_id, refusal=refusal)
         return True
 

@@ -16,6 +16,7 @@ from longtake.contracts.ids import child_command_id_for, signal_id_for
 from longtake.contracts.principal import Principal
 from longtake.contracts.problems import Problem, problem
 from longtake.contracts.signals import Outgoing
+from longtake.crash_points import reach
 from longtake.engine.admission import Answer
 from longtake.engine.hints import Hints
 from longtake.engine.line import Line
@@ -142,6 +143,7 @@ class Starter(LoopService):
             return True
         refusal = await self._refusal(errand, order)
         if refusal is None:
+            reach("child_admitted.before_settle")
             await self._errands.settle_errands([errand.id], "started")
         elif refusal.retry_after_seconds is not None:
             return False

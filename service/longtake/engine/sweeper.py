@@ -15,6 +15,7 @@ import structlog
 
 from longtake.contracts.ids import signal_id_for
 from longtake.contracts.signals import Outgoing
+from longtake.crash_points import reach
 from longtake.engine.hints import CALLBACK_PARTS, Hints
 from longtake.engine.pace import Pace
 from longtake.engine.waking import DOORBELL_RELAY, DOORBELL_SWEEPER
@@ -101,11 +102,15 @@ class Sweeper(LoopService):
             limit=DOORBELLS_PER_PASS_MAX,
             oldest=await self._oldest_doorbells(now),
         )
+        for _ in ended:
+            reach("expired.before_requeue")
         expired = [lease for lease in ended if lease.state == "expired"]
         asked = [(lease.id, lease.run_id) for lease in expired]
         if ended:
             log.warning("longtake.leases_ended", leases=len(ended), unknown_or_exhausted=len(asked))
             self._doorbell.ring(DOORBELL_RELAY)
+        if lost:
+            reach("scan.before_fire")
         if asked or lost:
             with span(
                 SPAN_SWEEP_BATCH,

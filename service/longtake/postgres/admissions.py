@@ -14,6 +14,7 @@ from longtake.contracts.codec import to_json
 from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.principal import Principal
 from longtake.contracts.signals import OutcomeReported
+from longtake.crash_points import reach, reach_unanswered
 from longtake.postgres.commits import commit_decisions
 from longtake.postgres.decisions import effect_facts, loaded_run
 from longtake.postgres.failures import definite
@@ -50,15 +51,23 @@ class PostgresAdmissionStore:
         """Open a transaction; it commits when the block ends well. Raises AuthorityUnavailable: whether it stands
         is then told by the command's stored answer; DecisionRefused when a row breaks a rule: then nothing stands."""
         with definite():
-            async with self._pool.acquire() as connection, connection.transaction():
-                yield PostgresAdmission(
-                    connection,
-                    principal,
-                    channel=channel,
-                    traceparent=traceparent,
-                    store_epoch=self._store_epoch,
-                    incarnation=self._incarnation,
-                )
+            async with self._pool.acquire() as connection:
+                opened = connection.transaction()
+                await opened.start()
+                try:
+                    yield PostgresAdmission(
+                        connection,
+                        principal,
+                        channel=channel,
+                        traceparent=traceparent,
+                        store_epoch=self._store_epoch,
+                        incarnation=self._incarnation,
+                    )
+                except BaseException:
+                    await opened.rollback()
+                    raise
+                reach("tx.after_append.before_commit")
+                await reach_unanswered("commit.reply_lost", opened.commit())
 
 
 class PostgresAdmission:

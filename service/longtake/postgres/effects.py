@@ -9,6 +9,7 @@ import asyncpg
 
 from longtake.contracts.effects import ClaimedEffect, Report
 from longtake.contracts.ids import fence_floor
+from longtake.crash_points import reach_unanswered
 from longtake.postgres.failures import repeated, translated
 from longtake.postgres.pool import connect
 from longtake.postgres.statements import statement
@@ -119,7 +120,7 @@ class PostgresLeaseKeeper:
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(self._address, heartbeat=True)
         with translated():
-            rows = await self._connection.fetch(
+            renewal = self._connection.fetch(
                 statement("leases_renew"),
                 [id_ for id_, _, _ in leases],
                 [fence for _, fence, _ in leases],
@@ -127,6 +128,7 @@ class PostgresLeaseKeeper:
                 [seconds for _, _, seconds in leases],
                 [progress.get(id_) for id_, _, _ in leases],
             )
+            rows = await reach_unanswered("heartbeat.mid_tx", renewal)
         return {row["id"] for row in rows}
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import asyncpg
 from pogo_core.util import migrate as pogo
 
+from longtake.crash_points import reach
 from longtake.errors import MigrationError
 from longtake.postgres.statements import statement
 
@@ -48,6 +49,7 @@ async def migrate(connection: asyncpg.Connection, directory: Path) -> MigrationR
         await pogo.apply(connection, directory, schema_name=_SCHEMA, logger=_quiet)
         fresh = [name for name in files if name not in known]
         for name in fresh:
+            reach("migration.mid")
             await connection.execute(statement("schema_file_insert"), name, files[name])
         return MigrationReport(tuple(fresh), tuple(files))
     finally:

@@ -13,6 +13,7 @@ from longtake.contracts.codec import canonical
 from longtake.contracts.effects import ClaimedEffect
 from longtake.contracts.ids import provider_token_for
 from longtake.contracts.outcomes import OUTCOME_BYTES_MAX, Failed, Outcome, Succeeded, Unknown
+from longtake.crash_points import reach, reach_unanswered
 from longtake.errors import LeaseLost, UncanonicalValue
 from longtake.store import EffectStore
 from longtake.telemetry.attributes import (
@@ -99,12 +100,14 @@ class Executor:
                 EFFECT_KIND: effect.kind,
             },
         ) as hop:
+            reach("acked.before_provider")
             opened = effect.kind in ("execute", "compensate") and activity.calls_out
             if opened and not await self._store.open_call(effect_id=effect.id, fence=effect.fence):
                 raise LeaseLost(effect.id, effect.fence)
             call.traceparent = hop.traceparent
             try:
-                outcome = await _invoke(activity, call)
+                outcome = await reach_unanswered("provider_in_flight", _invoke(activity, call), patient=True)
+                reach("provider_ok.before_receipt")
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever an author's code raises is an outcome, not our end

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from longtake.contracts.effects import Report
+from longtake.crash_points import reach
 from longtake.engine.hints import Hints
 from longtake.errors import AuthorityUnavailable
 from longtake.lifecycle import LoopService
@@ -59,6 +60,7 @@ class Reporter(LoopService):
                 while len(batch) < REPORTS_PER_STATEMENT_MAX and not self._queue.empty():
                     batch.append(self._queue.get_nowait())
                 looked_at = await self._store_patiently(batch)
+                reach("reported.before_hint")
                 self._hints.look_at_soon(looked_at)
         finally:
             stop.cancel()
@@ -70,6 +72,7 @@ class Reporter(LoopService):
         while True:
             try:
                 reports = [waiting.report for waiting in first.values()]
+                reach("receipt.before_report")
                 with span(
                     SPAN_EFFECT_REPORT, links=traces_of(reports), attributes={BATCH_SIZE: len(reports)}
                 ):

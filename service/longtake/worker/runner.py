@@ -12,6 +12,7 @@ import structlog
 from longtake.contracts.effects import ClaimedEffect, Report
 from longtake.contracts.outcomes import Pending, Throttled
 from longtake.contracts.pointers import decode_effect_pointers
+from longtake.crash_points import reach
 from longtake.engine.hints import pack_factor
 from longtake.engine.waking import DOORBELL_RELAY
 from longtake.errors import AuthorityUnavailable, LeaseLost, PoisonMessage, TransportUnavailable
@@ -114,6 +115,7 @@ class Runner(LoopService):
                 continue
             readable.append(delivery)
             pointers += [(id_, attempt) for id_, attempt, _ in body.effects]
+        reach("pulled.before_claim")
         try:
             with span(
                 SPAN_EFFECT_CLAIM,
@@ -136,6 +138,7 @@ class Runner(LoopService):
                 await delivery.nak(delay_seconds=random.uniform(0.2, 1.0))
             await asyncio.sleep(random.uniform(0, AWAY_SECONDS))
             return
+        reach("claimed.before_ack")
         for effect in claimed:
             task = asyncio.create_task(self._attend(effect))
             self._running[task] = effect
@@ -198,6 +201,7 @@ class Runner(LoopService):
         due = await self._effects.put_back(
             effect_id=effect.id, fence=effect.fence, delay_seconds=delay_seconds, progress=progress
         )
+        reach("put_back.before_bell")
         if due is not None:
             self._doorbell.ring(DOORBELL_RELAY, due_at=due)
 
@@ -220,6 +224,7 @@ class Runner(LoopService):
     async def _wind_down(self) -> None:
         """Give running work its grace; give back what had not opened its call; leave the rest to its lease."""
         if self._running:
+            reach("sigterm.mid_effect")
             await asyncio.wait(self._running, timeout=self._grace_seconds)
         left = dict(self._running)
         for task in left:
