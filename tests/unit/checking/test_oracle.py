@@ -6,6 +6,7 @@ import pytest
 
 from kit.bad_histories import BAD, Bad
 from kit.evidence import Case
+from kit.good_histories import GOOD
 from longtake.testing.checking import judge
 from longtake.testing.checking.verdict import CHECKERS
 
@@ -40,6 +41,18 @@ def test_a_bad_history_is_rejected_for_its_own_reason(bad):
 def test_there_are_enough_bad_histories():
     assert len(BAD) >= 20
     assert len({bad.name for bad in BAD}) == len(BAD)
+
+
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in GOOD])
+def test_an_odd_but_good_history_is_accepted(make):
+    case = Case()
+    make(case)
+
+    assert {name: found for name, found in case.judged().items() if found} == {}
+
+
+def test_there_are_enough_good_histories():
+    assert len(GOOD) >= 10
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
