@@ -1,4 +1,4 @@
-"""`longtake history`: the events of runs straight from the store - shown, verified, exported."""
+"""`longtake history`: the events of runs straight from the store - shown, verified, exported, judged (judging.py)."""
 
 import sys
 import uuid
@@ -21,7 +21,12 @@ from longtake.errors import BrokenChain, LongtakeError
 from longtake.postgres.audits import PostgresAuditStore
 from longtake.settings import Settings
 
-app = App(name="history", help="Show, verify and export the events of runs.")
+app = App(name="history", help="Show, verify, export and judge the events of runs.")
+app.command(
+    "longtake.cli.judging:judge_directory",
+    name="judge",
+    help="Hold what processes wrote down against the store.",
+)
 
 BRIEF_CHARACTERS = 100
 

@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "migrate": ("longtake.cli.serve:migrate", "Bring the database up to date"),
     "doctor": ("longtake.cli.doctor:doctor", "Explain what on this machine may stand in the way"),
     "run": ("longtake.cli.run:app", "Start, watch and control runs"),
-    "history": ("longtake.cli.history:app", "Show, verify and export the events of runs"),
+    "history": ("longtake.cli.history:app", "Show, verify, export and judge the events of runs"),
     "projection": ("longtake.cli.projection:app", "Compare the read model with the events, or make it anew"),
     "ledger": ("longtake.cli.ledger:app", "Ask whether the money of all runs keeps its laws"),
     "plan": ("longtake.cli.plan:app", "Show, compare and check what workflows would do and cost"),

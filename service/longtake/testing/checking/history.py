@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from longtake.errors import LongtakeError
 from longtake.telemetry.recorder import Beginning, Op
 
 CLIENT_KINDS = frozenset(
@@ -32,7 +33,7 @@ WITNESS_PREFIX = "witness"
 """How the names of a provider's own files begin, when they lie in the same directory."""
 
 
-class HistoryUnreadable(ValueError):
+class HistoryUnreadable(LongtakeError):
     """A line, other than the last that a process wrote, that is no op. Names file and line."""
 
 

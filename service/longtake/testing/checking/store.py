@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 import msgspec
+from asyncpg.pool import PoolConnectionProxy
 
 from longtake.postgres.statements import statement
 
@@ -308,7 +309,7 @@ STATEMENTS = {
 }  # fmt: skip
 
 
-async def read_store(connection: asyncpg.Connection) -> StoreDump:
+async def read_store(connection: asyncpg.Connection | PoolConnectionProxy) -> StoreDump:
     """Read everything as it stood at one moment. Raises what asyncpg raises."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         head = await connection.fetchrow(statement("dump_store"))
