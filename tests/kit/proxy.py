@@ -19,6 +19,7 @@ class TcpProxy:
     """Forwards to one address, with faults that hold for open and new connections alike."""
 
     def __init__(self, host: str, port: int) -> None:
+        """`host` may be a directory with the unix socket of a Postgres, as libpq has it."""
         self._target = (host, port)
         self._server: asyncio.Server | None = None
         self._links: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
@@ -63,6 +64,11 @@ class TcpProxy:
         self._refusing = True
         self.cut()
 
+    def aim(self, host: str, port: int) -> None:
+        """Lead new connections to another server, and `heal` what refused them."""
+        self._target = (host, port)
+        self.heal()
+
     def blackhole(self) -> None:
         """Let nothing through, in either direction, and close nothing, until `heal`."""
         self._open.clear()
@@ -93,7 +99,7 @@ class TcpProxy:
             _reset(writer)
             return
         try:
-            server_reader, server_writer = await asyncio.open_connection(*self._target)
+            server_reader, server_writer = await self._reach_server()
         except OSError:
             _reset(writer)
             return
@@ -111,6 +117,12 @@ class TcpProxy:
                 self._tasks.discard(task)
             for end in link:
                 _reset(end)
+
+    async def _reach_server(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, port = self._target
+        if host.startswith("/"):
+            return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
+        return await asyncio.open_connection(host, port)
 
     async def _pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool

@@ -23,12 +23,12 @@ class RecordedClient:
         self.recorder = recorder
 
     async def start(
-        self, command_id: str, workflow: str, input_: Any, *, project: str = "p1"
+        self, command_id: str, workflow: str, input_: Any, *, project: str = "p1", **asked: Any
     ) -> Accepted | None:
-        """Start a run; None when it was refused or nobody knows."""
+        """Start a run; None when it was refused or nobody knows. `asked`: more of what a client may ask for."""
         op = self.recorder.invoke("start", command_id, {"kind": "generation"})
         return await self._told(
-            op, self.client.start(workflow, input_, project=project, command_id=command_id)
+            op, self.client.start(workflow, input_, project=project, command_id=command_id, **asked)
         )
 
     async def command(
