@@ -36,6 +36,19 @@ def looked_at(session: Session, statement: str, run_id: uuid.UUID) -> StoredRun 
     return None if run is None or run.poisoned or session.hides(statement, run_id) else run
 
 
+DEATH_SECONDS = 5.0
+"""So long after a dispatcher fell silent everything that it can have been told is told again."""
+
+
+def died_holding(session: Session, told_at: datetime) -> bool:
+    """Whether a dispatcher that may have taken this doorbell has fallen silent just now."""
+    since = max(told_at, session.now - timedelta(seconds=DEATH_SECONDS))
+    return any(
+        "dispatcher" in row.roles and since <= row.alive_until <= session.now
+        for row in session.tables.incarnations.values()
+    )
+
+
 def lost_effects(
     session: Session, grace_seconds: float, oldest: Sequence[datetime | None]
 ) -> Iterator[LostDoorbell]:
@@ -50,7 +63,7 @@ def lost_effects(
             effect.state in ("reported", "expired")
             and told_at is not None
             and told_at < now - grace
-            and (standing is None or standing > told_at + grace)
+            and (standing is None or standing > told_at + grace or died_holding(session, told_at))
         )
         late = effect.receipt is None and effect.deadline is not None and effect.deadline <= now
         if lost or late:

@@ -260,6 +260,36 @@ async def a_doorbell_that_may_still_stand_in_its_part_is_not_lost(bench: Bench) 
     assert await _lost(bench, oldest=ahead) == [("effect", effect.id)]
 
 
+@clause(patched("store_waiting.died_holding", lambda session, told_at: False))
+async def a_dispatcher_that_fell_silent_may_have_taken_doorbells_along(bench: Bench) -> None:
+    effect = effect_of(3)
+    await begin(bench, 3, effects=[effect])
+    claimed = await one(bench, effect)
+    await bench.other_sweeper.announce(roles=["dispatcher"], pools=[], activities=[])
+    await report(bench, effect, claimed.fence)
+    reported = (await bench.effect(effect.id)).reported_at
+    standing = [None, None, None, reported - timedelta(days=1)]
+    await bench.pass_seconds(12)
+    assert await _lost(bench, oldest=standing) == []
+    await bench.pass_seconds(5)
+    assert await _lost(bench, oldest=standing) == [("effect", effect.id)]
+    await bench.pass_seconds(5)
+    assert await _lost(bench, oldest=standing) == []
+
+
+@clause(patched("store_waiting.died_holding", lambda session, told_at: True))
+async def no_other_death_is_a_reason_to_ring_again(bench: Bench) -> None:
+    effect = effect_of(3)
+    await begin(bench, 3, effects=[effect])
+    claimed = await one(bench, effect)
+    await bench.other_sweeper.announce(roles=["worker"], pools=[], activities=[])
+    await bench.sweeper.announce(roles=["dispatcher"], pools=[], activities=[])
+    await report(bench, effect, claimed.fence)
+    await bench.sweeper.retire()
+    await bench.pass_seconds(17)
+    assert await _lost(bench, oldest=[None, None, None, PAST]) == []
+
+
 @clause(instead(sweeps=_Deaf))
 async def a_deadline_that_passed_and_a_lease_that_ended_ring_too(bench: Bench) -> None:
     late, ended = effect_of(step="late", deadline=PAST), effect_of(step="ended")

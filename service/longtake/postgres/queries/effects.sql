@@ -236,7 +236,9 @@ union all
 -- name: doorbells_lost
 -- Whatever waits for the dispatcher longer than a grace: receipts, ended leases, deadlines, callbacks, timers, signals.
 -- Timers and signals have no trace of their own; they go back to that of the run's command.
--- A receipt whose doorbell may still stand in its part of the stream is not lost, however long the queue is (P12).
+-- A receipt whose doorbell may still stand in its part of the stream is not lost, however long the queue is (P12). A
+-- dispatcher that fell silent may have died with doorbells in its hands, which stand until the stream delivers them again:
+-- for a few seconds after a death, long enough for one pass, everything that it can have been told is told again.
 -- $1 grace seconds  $2 limit  $3 by part, the time of the oldest message that is still there (null: none)
 (select 'effect' as what, e.id, e.run_id, coalesce(e.report_traceparent, e.traceparent) as traceparent
  from longtake.effects e
@@ -244,8 +246,11 @@ union all
  where e.closed_at is null and not r.poisoned
     and ((e.state in ('reported', 'expired')
           and coalesce(e.reported_at, e.heartbeat_at) < clock_timestamp() - make_interval(secs => $1)
-          and coalesce(($3::timestamptz[])[1 + get_byte(uuid_send(e.run_id), 15) % cardinality($3::timestamptz[])]
-                       > coalesce(e.reported_at, e.heartbeat_at) + make_interval(secs => $1), true))
+          and (coalesce(($3::timestamptz[])[1 + get_byte(uuid_send(e.run_id), 15) % cardinality($3::timestamptz[])]
+                        > coalesce(e.reported_at, e.heartbeat_at) + make_interval(secs => $1), true)
+               or exists (select from longtake.incarnations i
+                          where 'dispatcher' = any(i.roles) and i.alive_until >= coalesce(e.reported_at, e.heartbeat_at)
+                              and i.alive_until between clock_timestamp() - interval '5 seconds' and clock_timestamp())))
          or (e.receipt is null and e.deadline <= clock_timestamp()))
  limit $2)
 union all
