@@ -2,7 +2,8 @@
 
 Besides it knows how to fail: for good when the input says so, for now while the file LONGTAKE_TEST_DOWN exists.
 The provider honours idempotency keys: a key that it knows gives the same job and costs nothing. The application gives
-it the attempt's token; with LONGTAKE_TEST_BROKEN=no_key it makes one up each time, as an author may who knows no better.
+it the attempt's token. An input may ask for the mistakes of authors who know no better (`shoot`): keyless@1 makes a key up each
+time, blind@1 looks up by asking anew, of a provider that forgets the keys it has seen.
 """
 
 import asyncio
@@ -21,7 +22,6 @@ from longtake import Activity, App, AuthenticCallback, Failed, NotFound, Plan, R
 from longtake.testing.checking import WitnessLine, read_witness
 
 WITNESS = "LONGTAKE_TEST_PROVIDER"
-BROKEN = "LONGTAKE_TEST_BROKEN"
 SLOW = "LONGTAKE_TEST_SLOW"
 """A file: while it exists the provider keeps its answers to itself."""
 DOWN = "LONGTAKE_TEST_DOWN"
@@ -35,13 +35,13 @@ class FileProvider:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def ask(self, key: str, kind: str) -> WitnessLine | None:
+    def ask(self, key: str, kind: str, *, forgetful: bool = False) -> WitnessLine | None:
         """Submit or find; None when there is nothing to be found."""
         with self._path.open("ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             known = next((line for line in read_witness(self._path) if line.key == key and line.job), None)
             line = WitnessLine(t=time.monotonic(), key=key, kind=kind)
-            if known is not None:
+            if known is not None and not forgetful:
                 line.job = known.job
             elif kind == "submit":
                 line.job, line.charged, line.credits = f"job-{uuid.uuid4().hex[:8]}", True, PRICE
@@ -65,7 +65,7 @@ def build(input: Any, policy: Any) -> Plan:
     for shot in shots:
         plan = plan.step(
             shot,
-            activity="shoot@1",
+            activity=input.get("shoot", "shoot@1"),
             price=PRICE,
             input={"bad": bool(input.get("bad"))},
             retry=ONE_TRY,
@@ -95,18 +95,36 @@ class Shoot(Activity):
     async def reconcile(self, call: Any) -> Any:
         return await self._ask(call, "find")
 
-    async def _ask(self, call: Any, kind: str) -> Any:
-        key = uuid.uuid4().hex if os.environ.get(BROKEN) == "no_key" else call.token
+    async def _ask(self, call: Any, kind: str, *, key: str | None = None, forgetful: bool = False) -> Any:
         if call.input.get("bad"):
             return Failed(error_class="invalid_input", message="no such shot", origin="request")
         if os.environ.get(DOWN) and Path(os.environ[DOWN]).exists():
             return Failed(error_class="overloaded", message="come back later")
-        line = await asyncio.to_thread(FileProvider(Path(os.environ[WITNESS])).ask, key, kind)
+        provider = FileProvider(Path(os.environ[WITNESS]))
+        line = await asyncio.to_thread(provider.ask, key or call.token, kind, forgetful=forgetful)
         while os.environ.get(SLOW) and Path(os.environ[SLOW]).exists():
             await asyncio.sleep(0.02)
         if line is None:
             return NotFound(evidence="the provider knows no such key")
         return Succeeded(external_ref=line.job)
+
+
+class Keyless(Shoot):
+    """Never the same key."""
+
+    name = "keyless@1"
+
+    async def execute(self, call: Any) -> Any:
+        return await self._ask(call, "submit", key=uuid.uuid4().hex)
+
+
+class Blind(Shoot):
+    """Asks again instead of looking."""
+
+    name = "blind@1"
+
+    async def reconcile(self, call: Any) -> Any:
+        return await self._ask(call, "submit", forgetful=True)
 
 
 class Order(Shoot):
@@ -141,6 +159,8 @@ def signature(raw: bytes) -> str:
 
 app.add(Shoot())
 app.add(Order())
+app.add(Keyless())
+app.add(Blind())
 
 
 @app.activity("cut@1")

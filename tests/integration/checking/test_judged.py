@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import msgspec
+import pytest
 
 from kit.instance import instance
 from kit.judged_app import DOWN, SLOW, WITNESS, app, signature
@@ -17,6 +18,7 @@ from kit.recorded_client import RecordedClient
 from kit.runtimes import FUNDS, PRINCIPAL, fund, runtime
 from longtake.client import Client
 from longtake.contracts.summary import Summary
+from longtake.settings import ROLES
 from longtake.testing.checking import (
     Recorder,
     Verdict,
@@ -63,13 +65,13 @@ class Service:
 
 
 @asynccontextmanager
-async def served(database, broker, tmp_path, monkeypatch) -> AsyncIterator[Service]:
+async def served(database, broker, tmp_path, monkeypatch, *, roles=("api",)) -> AsyncIterator[Service]:
     (tmp_path / "history").mkdir()
     monkeypatch.setenv(WITNESS, str(tmp_path / "history" / "witness.jsonl"))
     monkeypatch.setenv(SLOW, str(tmp_path / "slow"))
     monkeypatch.setenv(DOWN, str(tmp_path / "down"))
     async with runtime(
-        database, broker, tmp_path / "api", app, roles=("api",), history_dir=str(tmp_path / "history")
+        database, broker, tmp_path / "api", app, roles=roles, history_dir=str(tmp_path / "history")
     ) as process:
         await fund(process)
         made = await process.keys.create(tenant=PRINCIPAL.tenant, actor=PRINCIPAL.actor, roles=("producer",))
@@ -160,6 +162,65 @@ async def test_a_service_whose_workers_are_killed_is_accepted(database, broker, 
     assert verdict.counters["inbox"] == 1
     assert verdict.counters["decided"] > 10
     assert verdict.counters["reported"] > 10
+
+
+@pytest.mark.parametrize(
+    ("activity", "found"),
+    [("keyless@1", {"I13"}), ("blind@1", {"I18", "I25"})],
+)
+async def test_work_that_is_done_twice_at_the_provider_is_found(
+    database, broker, tmp_path, monkeypatch, activity, found
+):
+    """The worker is killed at paid work; what follows it asks under another key, or asks again instead of looking."""
+    async with served(database, broker, tmp_path, monkeypatch) as service:
+        session = service.session("client-1")
+        service.slow.touch()
+        async with workers(service, broker, tmp_path) as doomed:
+            run = (await session.start("reel", "reel@1", {"shots": 1, "shoot": activity})).run_id
+            await eventually(lambda: read_witness(service.witness), "work at the provider")
+            await doomed.kill()
+        service.slow.unlink()
+        async with workers(service, broker, tmp_path):
+            await until(session, run, "completed")
+        verdict = await service.judged()
+
+    assert verdict.invariants == found, verdict.text()
+    assert verdict.counters["charged"] == 2
+
+
+SPOILS = [
+    ("I8", "delete from longtake.commands where client_command_id = 'two'"),
+    (
+        "I9",
+        "update longtake.commands set receipt = replace(receipt::text, '\"revision\":3', '\"revision\":2')::json",
+    ),
+    ("I15", "update longtake.effects set receipt = null where step = 'cut'"),
+    ("I21", "update longtake.accounts set balance = balance + 1"),
+    ("I6", "update longtake.steps set status = 'failed' where key = 'cut'"),
+    (
+        "I1",
+        "update longtake.events set data = json_build_object('step', 'cut', 'attempt', 1) where type = 'step_succeeded'",
+    ),
+    ("I3", "delete from longtake.events where type = 'run_completed'"),
+]
+"""What no program of ours does, each with the invariant that tells of it; the guards of the database are put aside for it."""
+
+
+async def test_a_store_that_somebody_has_spoilt_is_found(database, broker, tmp_path, monkeypatch):
+    async with served(database, broker, tmp_path, monkeypatch, roles=ROLES) as service:
+        session = service.session("client-1")
+        runs = [(await session.start(name, "reel@1", {"shots": 1})).run_id for name in ("one", "two")]
+        for run in runs:
+            await until(session, run, "completed")
+        assert (await service.judged()).ok
+    connection = await database.connect()
+    await connection.execute("set session_replication_role = replica")  # no trigger speaks
+    found: set[str] = set()
+    for invariant, spoil in SPOILS:
+        assert invariant not in found
+        await connection.execute(spoil)
+        found = (await service.judged()).invariants
+        assert invariant in found, spoil
 
 
 async def both_blocked(session: RecordedClient, run_id: str) -> bool:
