@@ -527,6 +527,40 @@ def a_confirmed_command_is_in_no_history(case: Case) -> None:
     case.call("client-7", "command", case.run("gated").run, {"kind": "pause", "id": "resume"}, "ok", told)
 
 
+# --- all runs at once -------------------------------------------------------------------------------------------------
+
+
+@bad("cycle", "cycles")
+def two_transactions_wrote_two_runs_in_opposite_orders(case: Case) -> None:
+    case.history = [op for op in case.history if op.f != "decide"]
+    one, other = case.events("gated"), case.events("metered")
+    one[3].tx, one[4].tx = 7001, 7002
+    other[4].tx, other[5].tx = 7002, 7001
+
+
+@bad("cycle", "cycles")
+def somebody_saw_half_of_a_transaction(case: Case) -> None:
+    """The end of one run was written with a step of another: whoever has seen the end must see the step."""
+    case.history = [op for op in case.history if op.f != "decide"]
+    retried = next(op for op in case.sent("retry") if op.type == "ok")
+    case.events("hard")[10].tx = case.events("gated")[-1].tx
+    case.call(
+        "client-7",
+        "read",
+        case.run("hard").run,
+        None,
+        "ok",
+        {"revision": 10, "epoch": 1},
+        at=retried.t + 0.0001,
+    )
+
+
+@bad("cycle", "cycles")
+def a_decision_was_written_after_its_writer_was_told_of_it(case: Case) -> None:
+    for event in case.events("ordered"):
+        event.tx = case.event("hard", "run_completed").tx if event.seq == 4 else event.tx
+
+
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import msgspec
 from longtake.telemetry.recorder import Op
 from longtake.testing.checking import (
     callbacks,
+    cycles,
     effects,
     folded,
     linearizable,
@@ -37,6 +38,7 @@ CHECKERS: dict[str, Checker] = {
     "roles": roles.check,
     "monotonic": monotonic.check,
     "linearizable": linearizable.check,
+    "cycles": cycles.check,
     "tail_ok": tail_ok.check,
 }
 """By name, so that one can be left out."""
