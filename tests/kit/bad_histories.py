@@ -10,7 +10,7 @@ import msgspec
 from kit.evidence import Case, Change
 from longtake.contracts.pointers import EffectPointers, encode_pointers
 from longtake.testing.checking import WitnessLine
-from longtake.testing.checking.store import DeadLetterRow, MoneyLawRow, SignalRow
+from longtake.testing.checking.store import DeadLetterRow, MoneyLawRow, SignalRow, TimerRow
 
 
 class Bad(msgspec.Struct, frozen=True):
@@ -89,6 +89,20 @@ def one_command_began_two_runs(case: Case) -> None:
     twin = copy.deepcopy(case.run("bad"))
     twin.run = str(uuid.UUID(int=9))
     case.store.runs.append(twin)
+
+
+@bad("I8", "set_full")
+def a_restore_lost_an_acknowledged_command(case: Case) -> None:
+    told = {"run_id": str(uuid.UUID(int=9))}
+    case.call("client-9", "start", "ghost", {"kind": "generation"}, "ok", told, at=case.first - 3)
+    case.call("nemesis", "restore", "2", None, "ok", None, at=case.first - 1)
+
+
+@bad("I9", "set_full")
+def a_command_began_another_run_after_a_restore(case: Case) -> None:
+    told = {"run_id": str(uuid.UUID(int=9)), "revision": 3}
+    case.call("client-9", "start", "gated", {"kind": "generation"}, "ok", told, at=case.first - 3)
+    case.call("nemesis", "restore", "2", None, "ok", None, at=case.first - 1)
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
@@ -576,6 +590,12 @@ def the_last_call_was_never_answered(case: Case) -> None:
     for _ in range(3):
         case.call("client-7", "read", case.run("gated").run, None, "ok", {"revision": 16, "epoch": 1})
     case.call("client-7", "read", case.run("gated").run, None, None, None)
+
+
+@bad("I35", "tail_ok")
+def a_timer_has_not_fired(case: Case) -> None:
+    due = case.store.now - timedelta(hours=1)
+    case.store.timers.append(TimerRow(run=case.run("gated").run, key="run_deadline", due_at=due))
 
 
 @bad("I35", "tail_ok")

@@ -68,6 +68,10 @@ select id::text as id, tenant_id as tenant, provider, dedupe_key as key, run_id:
     copies
 from longtake.inbox order by received_at;
 
+-- name: dump_timers
+-- Every timer that has not fired.
+select run_id::text as run, key, due_at from longtake.timers order by due_at;
+
 -- name: dump_signals
 -- Every durable signal.
 select id::text as id, run_id::text as run, kind, created_at, settled_at, reason from longtake.signals order by created_at;

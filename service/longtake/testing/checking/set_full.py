@@ -140,8 +140,16 @@ def _sent(evidence: Evidence) -> dict[str, list[Call]]:
 def _answers(
     evidence: Evidence, id_: str, calls: list[Call], rows: list[CommandRow], *, refused: bool
 ) -> Iterator[Violation]:
-    """One answer for ever, and it is the stored one; within one past of the store."""
+    """One answer for ever, and it is the stored one. Of different pasts of the store only the run is compared."""
     first: dict[int, Call] = {}
+    runs = {run for call in calls if call.type == "ok" and (run := call.said("run_id"))}
+    if len(runs) > 1 and evidence.restores:
+        yield Violation(
+            invariant="I9",
+            what=f"command {id_} began another run after a restore",
+            where=f"command {id_}",
+            trace=tuple(sorted(runs)),
+        )
     for call in calls:
         if call.type != "ok" or not evidence.one_past(call):
             continue

@@ -226,6 +226,14 @@ class InboxRow(msgspec.Struct, kw_only=True):
     copies: int
 
 
+class TimerRow(msgspec.Struct, kw_only=True):
+    """One timer that has not fired."""
+
+    run: str
+    key: str
+    due_at: datetime
+
+
 class SignalRow(msgspec.Struct, kw_only=True):
     """One durable signal."""
 
@@ -274,6 +282,7 @@ class StoreDump(msgspec.Struct, kw_only=True):
     holds: list[HoldRow] = []
     accounts: list[AccountRow] = []
     inbox: list[InboxRow] = []
+    timers: list[TimerRow] = []
     signals: list[SignalRow] = []
     dead_letters: list[DeadLetterRow] = []
     money_laws: list[MoneyLawRow] = []
@@ -298,13 +307,13 @@ def _decoded(text: str) -> Mapping[str, Any]:
 ROWS: dict[str, type[msgspec.Struct]] = {
     "events": EventRow, "commands": CommandRow, "runs": RunRow, "plans": PlanRow, "steps": StepRow, "effects": EffectRow,
     "claims": ClaimRow, "late_receipts": LateReceiptRow, "ledger": LedgerRow, "holds": HoldRow, "accounts": AccountRow,
-    "inbox": InboxRow, "signals": SignalRow, "dead_letters": DeadLetterRow,
+    "inbox": InboxRow, "timers": TimerRow, "signals": SignalRow, "dead_letters": DeadLetterRow,
 }  # fmt: skip
 
 STATEMENTS = {
     "events": "dump_events", "commands": "dump_commands", "runs": "dump_runs", "plans": "dump_plans", "steps": "dump_steps",
     "effects": "dump_effects", "claims": "dump_claims", "late_receipts": "dump_late_receipts", "ledger": "dump_ledger",
-    "holds": "dump_holds", "accounts": "dump_accounts", "inbox": "dump_inbox", "signals": "dump_signals",
+    "holds": "dump_holds", "accounts": "dump_accounts", "inbox": "dump_inbox", "timers": "dump_timers", "signals": "dump_signals",
     "dead_letters": "dump_dead_letters",
 }  # fmt: skip
 

@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 
 from longtake.contracts.summary import TERMINAL
+from longtake.testing.checking.effects import IDLE_SECONDS
 from longtake.testing.checking.found import Evidence, Violation
 from longtake.testing.checking.history import CLIENT, Call
 
 PATIENT = frozenset({"blocked", "needs_input", "paused"})
 """States in which a run waits for a person."""
+WAITING = frozenset({"sleeping", "waiting_event"})
+"""States of a step whose run waits for a time or for somebody to say something."""
 
 
 def check(evidence: Evidence) -> Iterator[Violation]:
@@ -22,16 +26,29 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     if not evidence.settled:
         return
     waits = {
-        timer.run
-        for timer in evidence.store.effects
-        if timer.closed_at is None and timer.not_before > evidence.store.now
+        effect.run
+        for effect in evidence.store.effects
+        if effect.closed_at is None and effect.not_before > evidence.store.now
+    }
+    waits |= {step.run for step in evidence.store.steps if step.status in WAITING}
+    in_line = {
+        run
+        for run, events in evidence.store.histories().items()
+        if events and events[-1].type == "run_queued"
     }
     for run in evidence.store.runs:
-        if run.status not in TERMINAL | PATIENT and run.run not in waits and not run.poisoned:
+        if run.status not in TERMINAL | PATIENT and run.run not in waits | in_line and not run.poisoned:
             yield Violation(
                 invariant="I35",
                 what=f"the service is at rest and the run is {run.status}: {run.label}",
                 where=f"run {run.run}",
+            )
+    for timer in evidence.store.timers:
+        if evidence.store.now - timer.due_at > timedelta(seconds=IDLE_SECONDS):
+            yield Violation(
+                invariant="I35",
+                what=f"the timer {timer.key} has not fired and was due at {timer.due_at}",
+                where=f"run {timer.run}",
             )
 
 
