@@ -1,6 +1,8 @@
 """A real service with its history on: what it does is accepted, what it must not do is found (4.6)."""
 
+import asyncio
 import os
+import random
 import shutil
 import time
 from collections.abc import AsyncIterator
@@ -47,14 +49,14 @@ class Service:
     def session(self, name: str) -> RecordedClient:
         return RecordedClient(self.client, Recorder(self.history / f"{name}.jsonl", name))
 
-    async def judged(self, **options) -> Verdict:
+    async def judged(self, *, ok_floor: float = 0.5, **options) -> Verdict:
         store = await read_store(await self.database.connect())
         verdict = judge(
             read_history(self.history),
             store,
             read_witness(self.witness),
             funded=FUNDED,
-            ok_floor=0.5,
+            ok_floor=ok_floor,
             **options,
         )
         print(verdict.text())
@@ -186,6 +188,58 @@ async def test_work_that_is_done_twice_at_the_provider_is_found(
 
     assert verdict.invariants == found, verdict.text()
     assert verdict.counters["charged"] == 2
+
+
+ACTIONS = {
+    "pause_generation": ("pause", {}),
+    "resume_generation": ("resume", {}),
+    "cancel_generation": ("cancel", {}),
+    "provide_generation_input": ("provide_input", {"step": "look", "answer": {"ok": True}}),
+}
+
+
+async def test_clients_that_race_on_a_few_runs_are_told_what_one_order_explains(
+    database, broker, tmp_path, monkeypatch
+):
+    """Six clients read and act on what they have read, some on what they read long ago, some twice."""
+    async with served(database, broker, tmp_path, monkeypatch, roles=ROLES) as service:
+        sessions = [service.session(f"client-{number}") for number in range(6)]
+        runs = [
+            (await sessions[0].start(f"reel-{number}", "reel@1", {"shots": 1, "gate": True})).run_id
+            for number in range(4)
+        ]
+        for run in runs:
+            await until(sessions[0], run, "needs_input")
+        await asyncio.gather(*(quarrel(session, number, runs) for number, session in enumerate(sessions)))
+        for run in runs:
+            summary = await sessions[0].read(run)
+            if summary.status == "paused":
+                await sessions[0].command("cancel", run, f"last-{run[:8]}", summary.revision)
+        for run in runs:
+            await until(sessions[0], run, "completed", "cancelled", "needs_input")
+        verdict = await service.judged(ok_floor=0.3)
+
+    assert verdict.ok, verdict.text()
+    assert verdict.counters["acknowledged"] > 8
+    assert verdict.counters["fail"] > 3
+
+
+async def quarrel(session: RecordedClient, number: int, runs: list[str]) -> None:
+    chance = random.Random(number)
+    old: dict[str, Summary] = {}
+    for turn in range(25):
+        run = chance.choice(runs)
+        summary = await session.read(run)
+        if chance.random() < 0.2:
+            summary = old.get(run, summary)
+        old.setdefault(run, summary)
+        kinds = [action for action in ACTIONS if action in summary.available_actions]
+        if not kinds or (kinds == ["cancel_generation"] and turn < 15):
+            continue
+        weights = [0.05 if kind in ("cancel_generation", "provide_generation_input") else 1 for kind in kinds]
+        kind, payload = ACTIONS[chance.choices(kinds, weights)[0]]
+        for _ in range(1 + (chance.random() < 0.2)):
+            await session.command(kind, run, f"c{number}-{turn}", summary.revision, **payload)
 
 
 SPOILS = [
