@@ -16,6 +16,7 @@ from longtake.contracts.pointers import CallbackPointers, decode_callback_pointe
 from longtake.crash_points import reach
 from longtake.engine.dispatcher import Dispatcher, Pointers
 from longtake.engine.hints import CALLBACK_PARTS
+from longtake.engine.suspects import sift
 from longtake.errors import AuthorityUnavailable, PoisonMessage, TransportUnavailable
 from longtake.lifecycle import LoopService
 from longtake.ports import Delivery, Subscription, Transport
@@ -104,8 +105,11 @@ class DispatchLoop(LoopService):
         """Decide a batch; returns the coroutine that settles its messages."""
         pointers = Pointers()
         readable: list[tuple[Delivery, CallbackPointers]] = []
-        poison: list[tuple[Delivery, PoisonMessage]] = []
-        for delivery in deliveries:
+        try:
+            safe, poison = await sift(self._sweep, deliveries)
+        except AuthorityUnavailable as error:
+            return await self._delayed(deliveries, error)
+        for delivery in safe:
             try:
                 body = decode_callback_pointers(delivery.body)
             except PoisonMessage as error:
@@ -119,10 +123,15 @@ class DispatchLoop(LoopService):
         try:
             outcome = await self._dispatcher.handle(pointers)
         except AuthorityUnavailable as error:
-            log.warning("longtake.dispatch_delayed", signals=len(pointers), reason=str(error))
-            await self._sleep(self._uniform(0, AWAY_SECONDS))
-            return self._put_back(deliveries)
+            return await self._delayed(deliveries, error)
         return self._settle(readable, poison, outcome.unknown, deferred=outcome.deferred > 0)
+
+    async def _delayed(
+        self, deliveries: list[Delivery], error: AuthorityUnavailable
+    ) -> Coroutine[Any, Any, None]:
+        log.warning("longtake.dispatch_delayed", messages=len(deliveries), reason=str(error))
+        await self._sleep(self._uniform(0, AWAY_SECONDS))
+        return self._put_back(deliveries)
 
     async def _settle(
         self,

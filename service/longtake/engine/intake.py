@@ -19,7 +19,8 @@ from longtake.crash_points import reach
 from longtake.engine.admission import Admission
 from longtake.engine.commands import read_command
 from longtake.engine.relay import ACTOR_HEADER, COPIED_HEADER
-from longtake.errors import AuthorityUnavailable, Refused, TransportUnavailable
+from longtake.engine.suspects import sift
+from longtake.errors import AuthorityUnavailable, PoisonMessage, Refused, TransportUnavailable
 from longtake.lifecycle import LoopService
 from longtake.ports import Delivery, Transport
 from longtake.store import SweepStore
@@ -61,12 +62,40 @@ class Intake(LoopService):
                 except TransportUnavailable:
                     await asyncio.sleep(AWAY_SECONDS)
                     continue
-                async with asyncio.TaskGroup() as group:
-                    for delivery in deliveries:
-                        group.create_task(self._take(delivery))
+                await self._take_all(deliveries)
         finally:
             stop.cancel()
             await subscription.close()
+
+    async def _take_all(self, deliveries: list[Delivery]) -> None:
+        try:
+            safe, deadly = await sift(self._store, deliveries)
+        except AuthorityUnavailable as error:
+            log.warning("longtake.intake_delayed", reason=str(error))
+            for delivery in deliveries:
+                await _quietly(delivery.nak(delay_seconds=random.uniform(0.2, RETRY_SECONDS_MAX)))
+            return
+        async with asyncio.TaskGroup() as group:
+            for delivery, deadliness in deadly:
+                group.create_task(self._bury(delivery, deadliness))
+            for delivery in safe:
+                group.create_task(self._take(delivery))
+
+    async def _bury(self, delivery: Delivery, error: PoisonMessage) -> None:
+        """Keep it unread: whoever tried to read it ended."""
+        log.error("longtake.dead_letter", subject=delivery.subject, reason=error.reason)
+        try:
+            await self._store.dead_letter(
+                tenant=delivery.subject.split(".")[3],
+                source="intake",
+                subject=delivery.subject,
+                reason=f"poison: {error.reason}",
+                body=delivery.body,
+                headers=delivery.headers,
+            )
+            await delivery.term()
+        except (AuthorityUnavailable, TransportUnavailable) as away:
+            log.warning("longtake.intake_unsettled", reason=str(away))
 
     async def _take(self, delivery: Delivery) -> None:
         try:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from longtake.contracts.signals import Outgoing
 from longtake.memory.store_commit import pointer_to
 from longtake.memory.store_line import tell
-from longtake.memory.store_publishing import room_of_pools, stalled_work, to_publish
+from longtake.memory.store_publishing import dead_incarnations, room_of_pools, stalled_work, to_publish
 from longtake.memory.store_session import MemoryDatabase, RowRefused, Session
 from longtake.memory.store_waiting import (
     due_timers,
@@ -17,7 +17,7 @@ from longtake.memory.store_waiting import (
     lost_signals,
     open_effects,
 )
-from longtake.memory.tables import NEVER, DeadLetterRow, IncarnationRow
+from longtake.memory.tables import NEVER, DeadLetterRow, IncarnationRow, SuspectRow
 from longtake.store import EffectPointer, EndedLease, LostDoorbell, StalledWork, StoreIdentity
 
 ALIVE_SECONDS = 15.0
@@ -252,6 +252,21 @@ class MemorySweepStore:
             )
 
         await self._database.run("dead_letters_insert", write)
+
+    async def take_suspects(self, digests: Sequence[bytes]) -> dict[bytes, int]:
+        """Take messages in hand; how many processes died with each of them in theirs."""
+
+        def write(session: Session) -> dict[bytes, int]:
+            dead = dead_incarnations(session, session.now)
+            deaths: dict[bytes, int] = {}
+            for digest in digests:
+                before = session.tables.suspects.get(digest)
+                died = before is not None and before.holder != self._incarnation and before.holder in dead
+                deaths[digest] = (before.deaths if before is not None else 0) + died
+                session.view.suspects.put(digest, SuspectRow(holder=self._incarnation, deaths=deaths[digest]))
+            return deaths
+
+        return await self._database.run("suspects_take", write)
 
     async def stream_identities(self) -> dict[str, str]:
         """Streams as last seen."""

@@ -27,6 +27,7 @@ from longtake.memory.tables import (
     StepRow,
     StoredRun,
     StoreRow,
+    SuspectRow,
     TimerRow,
 )
 
@@ -47,7 +48,7 @@ Open = dict[uuid.UUID, dict[uuid.UUID, None]]
 
 TABLES = (
     "store", "commands", "plans", "runs", "steps", "scopes", "effects", "claims", "late_receipts", "timers", "signals",
-    "inbox", "artifacts", "ledger", "accounts", "holds", "incarnations", "transport_identity",
+    "inbox", "artifacts", "ledger", "accounts", "holds", "incarnations", "suspects", "transport_identity",
     "errands", "scope_queue",
 )  # fmt: skip
 """Tables that are looked up by key; events and dead letters are lists."""
@@ -74,6 +75,7 @@ class Tables:
         self.accounts: dict[Place, AccountRow] = {}
         self.holds: dict[uuid.UUID, HoldRow] = {}
         self.incarnations: dict[uuid.UUID, IncarnationRow] = {}
+        self.suspects: dict[bytes, SuspectRow] = {}
         self.transport_identity: dict[str, str] = {}
         self.errands: dict[uuid.UUID, ErrandRow] = {}
         self.scope_queue: dict[uuid.UUID, QueuedRun] = {}
@@ -262,6 +264,7 @@ class View:
         self.accounts = Part(tables.accounts, touched)
         self.holds = Part(tables.holds, touched)
         self.incarnations = Part(tables.incarnations, touched)
+        self.suspects = Part(tables.suspects, touched)
         self.transport_identity = Part(tables.transport_identity, touched)
         self.errands = Part(tables.errands, touched)
         self.scope_queue = Part(tables.scope_queue, touched)

@@ -307,6 +307,13 @@ class IncarnationRow(msgspec.Struct, kw_only=True):
     """What it can work on at once, by its pools."""
 
 
+class SuspectRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that came again and again."""
+
+    holder: uuid.UUID
+    deaths: int
+
+
 class DeadLetterRow(msgspec.Struct, frozen=True, kw_only=True):
     """What no redelivery will cure."""
 
@@ -322,5 +329,5 @@ class DeadLetterRow(msgspec.Struct, frozen=True, kw_only=True):
 __all__ = [
     "NEVER", "AccountRow", "ArtifactRow", "ClaimRow", "CommandRow", "DeadLetterRow", "EffectRow", "ErrandRow",
     "EventRow", "HoldRow", "InboxRow", "IncarnationRow", "LateReceiptRow", "LedgerRow", "PlanRow", "QueuedRun", "SignalRow",
-    "StepRow", "StoreRow", "StoredRun", "TimerRow",
+    "StepRow", "StoreRow", "StoredRun", "SuspectRow", "TimerRow",
 ]  # fmt: skip

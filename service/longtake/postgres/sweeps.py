@@ -179,6 +179,13 @@ class PostgresSweepStore:
             )
         )
 
+    async def take_suspects(self, digests: Sequence[bytes]) -> dict[bytes, int]:
+        """Take messages in hand; how many processes died with each of them in theirs."""
+        rows = await repeated(
+            lambda: self._pool.fetch(statement("suspects_take"), list(digests), self._incarnation)
+        )
+        return {bytes(row["digest"]): row["deaths"] for row in rows}
+
     async def stream_identities(self) -> dict[str, str]:
         """Streams as last seen."""
         rows = await repeated(lambda: self._pool.fetch(statement("transport_identity_list")))

@@ -14,6 +14,7 @@ from longtake.contracts.outcomes import Pending, Throttled
 from longtake.contracts.pointers import decode_effect_pointers
 from longtake.crash_points import reach
 from longtake.engine.hints import pack_factor
+from longtake.engine.suspects import sift
 from longtake.engine.waking import DOORBELL_RELAY
 from longtake.errors import AuthorityUnavailable, LeaseLost, PoisonMessage, TransportUnavailable
 from longtake.lifecycle import LoopService
@@ -107,7 +108,14 @@ class Runner(LoopService):
             return
         pointers: list[tuple[uuid.UUID, int]] = []
         readable: list[Delivery] = []
-        for delivery in deliveries:
+        try:
+            safe, deadly = await sift(self._sweep, deliveries)
+        except AuthorityUnavailable as error:
+            await self._claim_later(deliveries, error)
+            return
+        for delivery, deadliness in deadly:
+            await self._bury(delivery, deadliness)
+        for delivery in safe:
             try:
                 body = decode_effect_pointers(delivery.body)
             except PoisonMessage as error:
@@ -133,10 +141,7 @@ class Runner(LoopService):
                 # A message carries one trace and many pointers.
                 hop.link(traces_of(claimed))
         except AuthorityUnavailable as error:
-            log.warning("longtake.claim_delayed", pool=self.pool, reason=str(error))
-            for delivery in readable:
-                await delivery.nak(delay_seconds=random.uniform(0.2, 1.0))
-            await asyncio.sleep(random.uniform(0, AWAY_SECONDS))
+            await self._claim_later(readable, error)
             return
         reach("claimed.before_ack")
         for effect in claimed:
@@ -145,6 +150,12 @@ class Runner(LoopService):
             task.add_done_callback(self._ended)
         for delivery in readable:
             await delivery.ack()
+
+    async def _claim_later(self, deliveries: list[Delivery], error: AuthorityUnavailable) -> None:
+        log.warning("longtake.claim_delayed", pool=self.pool, reason=str(error))
+        for delivery in deliveries:
+            await delivery.nak(delay_seconds=random.uniform(0.2, 1.0))
+        await asyncio.sleep(random.uniform(0, AWAY_SECONDS))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)

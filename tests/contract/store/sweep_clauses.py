@@ -290,6 +290,30 @@ async def no_other_death_is_a_reason_to_ring_again(bench: Bench) -> None:
     assert await _lost(bench, oldest=[None, None, None, PAST]) == []
 
 
+class _CountsAll(MemorySweepStore):
+    async def take_suspects(self, digests: Any) -> Any:
+        counted = self._database.__dict__.setdefault("_counted", {})
+        for digest in digests:
+            counted[digest] = counted.get(digest, -1) + 1
+        return {digest: counted[digest] for digest in digests}
+
+
+@clause(instead(sweeps=_CountsAll))
+async def a_message_is_suspect_only_by_the_deaths_of_those_who_had_it(bench: Bench) -> None:
+    one_, other = b"1" * 32, b"2" * 32
+    await bench.sweeper.announce(roles=["dispatcher"], pools=[], activities=[])
+    await bench.other_sweeper.announce(roles=["dispatcher"], pools=[], activities=[])
+    for holder in (bench.sweeper, bench.sweeper, bench.other_sweeper, bench.sweeper):
+        assert await holder.take_suspects([one_]) == {one_: 0}
+    await bench.pass_seconds(16)
+    await bench.other_sweeper.announce(roles=["dispatcher"], pools=[], activities=[])
+    assert await bench.other_sweeper.take_suspects([one_, other]) == {one_: 1, other: 0}
+    assert await bench.other_sweeper.take_suspects([one_, other]) == {one_: 1, other: 0}
+    await bench.other_sweeper.retire()
+    await bench.sweeper.announce(roles=["dispatcher"], pools=[], activities=[])
+    assert await bench.sweeper.take_suspects([one_]) == {one_: 2}
+
+
 @clause(instead(sweeps=_Deaf))
 async def a_deadline_that_passed_and_a_lease_that_ended_ring_too(bench: Bench) -> None:
     late, ended = effect_of(step="late", deadline=PAST), effect_of(step="ended")

@@ -301,6 +301,19 @@ update longtake.incarnations set alive_until = '-infinity' where id = $1;
 -- Every process but this one is known to be dead: the lock of the data directory is ours (P18). $1 id
 update longtake.incarnations set alive_until = '-infinity' where id <> $1 and alive_until > '-infinity' returning owner;
 
+-- name: suspects_take
+-- Take messages in hand, and say how many processes died with each in theirs; what is old is forgotten.
+-- $1 digests  $2 incarnation
+with forgotten as (
+    delete from longtake.suspects where seen_at < clock_timestamp() - interval '7 days' and digest <> all ($1::bytea[])
+)
+insert into longtake.suspects as s (digest, holder, seen_at)
+select d, $2, clock_timestamp() from unnest($1::bytea[]) d order by d
+on conflict (digest) do update set holder = excluded.holder, seen_at = excluded.seen_at,
+    deaths = s.deaths + (s.holder <> excluded.holder and exists (
+        select from longtake.incarnations i where i.id = s.holder and i.alive_until < clock_timestamp()))::integer
+returning digest, deaths;
+
 -- name: dead_letters_insert
 -- Keep what no redelivery will cure. $1 tenant  $2 source  $3 subject  $4 reason  $5 body  $6 headers
 insert into longtake.dead_letters (tenant_id, source, subject, reason, body, headers)
