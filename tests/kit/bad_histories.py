@@ -411,7 +411,7 @@ def an_effect_is_closed_and_nobody_says_how(case: Case) -> None:
 
 @bad("I29", "transport")
 def a_signal_was_never_settled(case: Case) -> None:
-    run = str(uuid.UUID(int=9))
+    run = case.run("gated").run
     case.store.signals.append(
         SignalRow(
             id=str(uuid.UUID(int=8)),

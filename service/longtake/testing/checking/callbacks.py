@@ -16,7 +16,6 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             inbox_id = str(event.body["inbox_id"])
             told[inbox_id] = told.get(inbox_id, 0) + 1
     rows = {row.id: row for row in store.inbox}
-    poisoned = {run.run for run in store.runs if run.poisoned}
     kept: set[tuple[str, str, str]] = set()
     sent = {line.key for line in evidence.witness if line.kind == "callback"}
     for row in store.inbox:
@@ -25,7 +24,7 @@ def check(evidence: Evidence) -> Iterator[Violation]:
         if place in kept:
             yield Violation(invariant="I26", what=f"callback {row.key} is kept twice", where=where)
         kept.add(place)
-        if row.status == "pending" and evidence.settled and row.run not in poisoned:
+        if row.status == "pending" and evidence.settled and row.run in evidence.moving:
             yield Violation(
                 invariant="I27",
                 what=f"the callback of {row.step}/{row.attempt} was never looked at",

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import pairwise
 
+import msgspec
+
 from longtake.contracts.ids import provider_token_for
 from longtake.contracts.summary import TERMINAL
 from longtake.testing.checking.found import Evidence, Violation
@@ -86,13 +88,12 @@ def _said(place: Place | None, key: str) -> str:
 def _paid(evidence: Evidence, charged: dict[Place, WitnessLine]) -> Iterator[Violation]:
     """Each charge of the provider is one of a run that pays, and no attempt was given up unlooked-at (I25)."""
     histories = evidence.store.histories()
-    runs = {run.run: run for run in evidence.store.runs}
+    prices = _prices(evidence)
     paying = {entry.run for entry in evidence.store.ledger if entry.kind == "charge"}
     by_step: dict[tuple[str, str], list[int]] = {}
     for (run_id, step, attempt), line in charged.items():
         by_step.setdefault((run_id, step), []).append(attempt)
-        run = runs.get(run_id)
-        if run is not None and run.quoted > 0 and run_id not in paying:
+        if prices.get((run_id, step), 0) > 0 and run_id not in paying:
             yield Violation(
                 invariant="I25",
                 what=f"{step}/{attempt} was charged by the provider, and the run has charged nothing",
@@ -118,6 +119,19 @@ def _paid(evidence: Evidence, charged: dict[Place, WitnessLine]) -> Iterator[Vio
                     where=f"run {run_id}",
                     trace=tuple(f"seq {event.seq} {event.type}" for event in events),
                 )
+
+
+def _prices(evidence: Evidence) -> dict[tuple[str, str], int]:
+    """What each step of each run costs its payer, in credits; those of expansions too."""
+    plans = {
+        (plan.tenant, plan.fingerprint): msgspec.json.decode(plan.plan)["steps"]
+        for plan in evidence.store.plans
+    }
+    steps = {run.run: list(plans.get((run.tenant, run.fingerprint), ())) for run in evidence.store.runs}
+    for event in evidence.store.events:
+        if event.type == "plan_expanded" and event.run in steps:
+            steps[event.run] += event.body["steps"]
+    return {(run, step["key"]): step.get("price", 0) for run, found in steps.items() for step in found}
 
 
 def _claims(evidence: Evidence, claims: dict[str, list[ClaimRow]]) -> Iterator[Violation]:
@@ -169,7 +183,7 @@ def _rows(evidence: Evidence) -> Iterator[Violation]:
             continue
         if effect.kind in WORK:
             live.setdefault((effect.run, effect.step), []).append(effect)
-        if not evidence.settled:
+        if not evidence.settled or effect.run not in evidence.moving:
             continue
         if run is not None and run.status in TERMINAL and effect.kind != "cancel":
             yield Violation(
@@ -201,8 +215,8 @@ def _outcomes(
     used: dict[str, EventRow] = {}
     for event in events:
         work = event.body.get("work")
-        if not work:
-            continue
+        if not work or event.type == "attempt_unknown":
+            continue  # that the truth is open is no receipt: one may still come, and counts (P1)
         where = f"run {run_id} seq {event.seq}"
         before = used.get(work["effect_id"])
         if before is not None and before.tx != event.tx:
@@ -213,8 +227,8 @@ def _outcomes(
                 trace=(f"seq {before.seq} {before.type}", f"seq {event.seq} {event.type}"),
             )
         used.setdefault(work["effect_id"], event)
-        fence = work.get("fence")
-        if fence is not None and fence not in {claim.fence for claim in claims.get(work["effect_id"], ())}:
+        fence = work.get("fence")  # 0: of work that nobody had begun
+        if fence and fence not in {claim.fence for claim in claims.get(work["effect_id"], ())}:
             yield Violation(
                 invariant="I15",
                 what=f"{event.type} was applied under fence {fence}, which nobody held",

@@ -66,6 +66,11 @@ class Evidence:
         """When the store was taken back, in the history's time."""
         return [call.ended for call in self.calls if call.f == "restore" and call.type == "ok"]
 
+    @cached_property
+    def moving(self) -> set[str]:
+        """Runs that go on by themselves: none that an operator must mend first, by his code or by hand."""
+        return {run.run for run in self.store.runs if not run.poisoned and "plan_drift" not in run.blockers}
+
     def past(self, moment: float) -> int:
         """How often the store had been taken back at a moment: what was told in different pasts cannot be compared."""
         return sum(1 for at in self.restores if at < moment)

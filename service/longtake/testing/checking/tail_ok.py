@@ -11,7 +11,7 @@ from longtake.testing.checking.history import CLIENT, Call
 
 PATIENT = frozenset({"blocked", "needs_input", "paused"})
 """States in which a run waits for a person."""
-WAITING = frozenset({"sleeping", "waiting_event"})
+WAITING = frozenset({"sleeping", "waiting_event", "needs_input", "blocked"})
 """States of a step whose run waits for a time or for somebody to say something."""
 
 
@@ -31,13 +31,16 @@ def check(evidence: Evidence) -> Iterator[Violation]:
         if effect.closed_at is None and effect.not_before > evidence.store.now
     }
     waits |= {step.run for step in evidence.store.steps if step.status in WAITING}
-    in_line = {
-        run
-        for run, events in evidence.store.histories().items()
-        if events and events[-1].type == "run_queued"
-    }
+    ended = {run.run for run in evidence.store.runs if run.status in TERMINAL}
+    for event in evidence.store.events:
+        if event.type == "run_queued":
+            waits.add(event.run)
+        elif event.type == "run_started":
+            waits.discard(event.run)
+        elif event.type == "run_accepted" and event.run not in ended and event.body.get("parent"):
+            waits.add(event.body["parent"]["run_id"])  # the child is asked why it has not ended
     for run in evidence.store.runs:
-        if run.status not in TERMINAL | PATIENT and run.run not in waits | in_line and not run.poisoned:
+        if run.status not in TERMINAL | PATIENT and run.run in evidence.moving - waits:
             yield Violation(
                 invariant="I35",
                 what=f"the service is at rest and the run is {run.status}: {run.label}",

@@ -24,9 +24,8 @@ def check(evidence: Evidence) -> Iterator[Violation]:
                 what=f"{effect.kind} of {effect.step}/{effect.attempt} is {effect.state} as {effect.disposition}",
                 where=f"effect {effect.id}",
             )
-    closed = {run.run for run in store.runs if run.ended_at is not None or run.poisoned}
     for signal in store.signals:
-        if signal.settled_at is None and evidence.settled and signal.run not in closed:
+        if signal.settled_at is None and evidence.settled and signal.run in evidence.moving:
             yield Violation(
                 invariant="I29",
                 what=f"the signal {signal.kind} was never settled",
