@@ -5,7 +5,6 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 from nats.aio.client import Client
@@ -24,7 +23,6 @@ from longtake.jetstream.topology import (
 )
 
 STREAMS = (LT_COMMAND, LT_EFFECT, LT_CALLBACK)
-DURABLES = ("effects_short", "callback_0", "callback_1", "callback_2", "callback_3")
 FOR_EVER = "2099-01-01T00:00:00Z"
 
 Ruin = Callable[[Client], Awaitable[int]]
@@ -79,8 +77,7 @@ async def delete_consumers(client: Client) -> int:
     """The consumers are gone, their streams stay."""
     js = client.jetstream()
     touched = 0
-    for durable in DURABLES:
-        stream, _ = consumer_config(TopologySettings(), durable)
+    for stream, durable in await _consumers(client):
         try:
             touched += await js.delete_consumer(stream, durable)
         except NotFoundError:
@@ -90,48 +87,38 @@ async def delete_consumers(client: Client) -> int:
 
 async def pause_consumers(client: Client) -> int:
     """The consumers deliver nothing for the next decades."""
-    paused = [
-        await client.jetstream().pause_consumer(
-            consumer_config(TopologySettings(), durable)[0], durable, FOR_EVER
-        )
-        for durable in await _existing(client)
-    ]
-    return sum(consumer.paused for consumer in paused)
+    touched = 0
+    for stream, durable in await _consumers(client):
+        touched += (await client.jetstream().pause_consumer(stream, durable, FOR_EVER)).paused
+    return touched
 
 
 async def narrow_consumers(client: Client) -> int:
     """One message at a time, and a minute until it comes again: a setting that looks harmless and stalls a pool."""
-    return await _change(client, max_ack_pending=1, ack_wait=60.0)
+    touched = 0
+    for stream, durable in await _consumers(client):
+        _, right = consumer_config(TopologySettings(), durable)
+        await client.jetstream().add_consumer(stream, right.evolve(max_ack_pending=1, ack_wait=60.0))
+        touched += 1
+    return touched
 
 
 async def reset_consumers(client: Client) -> int:
     """The consumers begin again at the first message: whatever is held is delivered once more."""
     touched = 0
-    for durable in await _existing(client):
-        stream, _ = consumer_config(TopologySettings(), durable)
+    for stream, durable in await _consumers(client):
         reply = await client.request(f"$JS.API.CONSUMER.RESET.{stream}.{durable}", b"", timeout=5)
         touched += "error" not in json.loads(reply.data)
     return touched
 
 
-async def _existing(client: Client) -> list[str]:
-    """The consumer of a pool is there from its first worker on."""
+async def _consumers(client: Client) -> list[tuple[str, str]]:
+    """Stream and name of each consumer; that of a pool is there from its first worker on."""
     found = []
-    for durable in DURABLES:
-        stream, _ = consumer_config(TopologySettings(), durable)
+    for stream in STREAMS:
         try:
-            await client.jetstream().consumer_info(stream, durable)
+            infos = await client.jetstream().consumers_info(stream)
         except NotFoundError:
             continue
-        found.append(durable)
+        found += [(stream, info.name) for info in infos]
     return found
-
-
-async def _change(client: Client, **changes: Any) -> int:
-    js = client.jetstream()
-    touched = 0
-    for durable in DURABLES:
-        stream, right = consumer_config(TopologySettings(), durable)
-        await js.add_consumer(stream, right.evolve(**changes))
-        touched += 1
-    return touched
