@@ -52,6 +52,8 @@ class Settings:
     """How long a hint may take before it counts as lost."""
     stall_seconds: float = 600.0
     """How long work may be due that no living worker can do, before its run says what it waits for."""
+    redelivery_seconds: float = 0.0
+    """When a message whose receiver died with it is delivered again; 0: after 10 s for work, 30 s for the rest."""
     idle_seconds: float = 30.0
     """The longest sleep of an idle role: a lost doorbell is found after it (P24)."""
     traces: str = "none"
@@ -76,6 +78,7 @@ class Settings:
             ("stop_seconds", self.stop_seconds, 0, 3600),
             ("grace_seconds", self.grace_seconds, 0.05, 600),
             ("stall_seconds", self.stall_seconds, 1, 86_400),
+            ("redelivery_seconds", self.redelivery_seconds, 0, 600),
             ("idle_seconds", self.idle_seconds, 0.1, 30),
         ):
             if not low <= value <= high:

@@ -101,6 +101,17 @@ class TopologySettings(msgspec.Struct, frozen=True, kw_only=True):
     """Never 1: order comes from the authority, and 1 puts a whole part behind one slow message."""
 
 
+def topology_of(redelivery_seconds: float) -> TopologySettings:
+    """The topology in which a message that nobody settles comes again after so long; 0: what suits each stream."""
+    if not redelivery_seconds:
+        return TopologySettings()
+    return TopologySettings(
+        command_ack_wait_seconds=redelivery_seconds,
+        effect_ack_wait_seconds=redelivery_seconds,
+        callback_ack_wait_seconds=redelivery_seconds,
+    )
+
+
 def command_subject(*, tenant: str, kind: str) -> str:
     """Where a producer publishes a command."""
     return f"longtake.v1.command.{subject_token(tenant)}.{subject_token(kind)}"
