@@ -5,6 +5,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
@@ -33,6 +34,16 @@ def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transports built from now on look at streams and consumers several times a second."""
     monkeypatch.setattr("longtake.jetstream.subscriber.PullOptions", lambda: QUICK_PULL)
     monkeypatch.setitem(JetStreamTransport.__init__.__kwdefaults__, "look_seconds", 0.3)
+
+
+def declare_by(settings: TopologySettings, setattr_: Callable[[object, str, object], None] = setattr) -> None:
+    """Transports built from now on declare streams and consumers by these settings. After `quick_looks`, if both."""
+    real = JetStreamTransport.__init__
+
+    def init(self: JetStreamTransport, *arguments: Any, **options: Any) -> None:
+        real(self, *arguments, **{**options, "settings": settings})
+
+    setattr_(JetStreamTransport, "__init__", init)
 
 
 async def delete_streams(client: Client) -> int:

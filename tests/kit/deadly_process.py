@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kit.broker_ruin import declare_by
 from kit.runtimes import noop_app, settings_for
 from longtake.bootstrap import Addresses, Runtime
 from longtake.engine import dispatch_loop
-from longtake.jetstream import TopologySettings, transport
+from longtake.jetstream import TopologySettings
 from longtake.postgres import sweeps
 
 DEADLY = b"deadly"
@@ -34,7 +35,7 @@ def patch() -> None:
 
     dispatch_loop.decode_callback_pointers = read
     sweeps.ALIVE_SECONDS = 0.5
-    transport.TopologySettings = lambda: QUICK  # type: ignore[assignment,misc]
+    declare_by(QUICK)
 
 
 async def main(postgres: str, nats: str, token: str, directory: str) -> None:

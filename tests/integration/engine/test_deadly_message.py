@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+from kit.broker_ruin import declare_by
 from kit.deadly_process import DEADLY, DEATH, QUICK
 from kit.promises import promise
 from kit.runtimes import ended, noop_app, runtime, start_run
@@ -20,7 +21,7 @@ HOURS = 600.0
 async def test_five_processes_die_of_a_message_and_the_sixth_keeps_it_unread(
     database, broker, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("longtake.jetstream.transport.TopologySettings", lambda: QUICK)
+    declare_by(QUICK, monkeypatch.setattr)
     connection, client = await database.connect(), await broker.connect()
     deaths = 0
     async with runtime(

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from kit.broker_ruin import quick_looks
+from kit.broker_ruin import declare_by, quick_looks
 from kit.echo import Echo
 from kit.lone_nats import LoneNats
 from kit.probe import eventually
@@ -66,9 +66,7 @@ async def test_a_zombie_that_acks_or_gives_back_what_others_hold_holds_up_no_run
     database, broker, tmp_path, monkeypatch
 ):
     """F14, finding 2: half of the pointers are acked by somebody who did nothing, the others are given back twice."""
-    monkeypatch.setattr(
-        "longtake.jetstream.transport.TopologySettings", lambda: TopologySettings(effect_ack_wait_seconds=0.5)
-    )
+    declare_by(TopologySettings(effect_ack_wait_seconds=0.5), monkeypatch.setattr)
     connection = await database.connect()
     client = await broker.connect()
     async with runtime(database, broker, tmp_path, noop_app(), roles=AUTHORITY) as process:
@@ -130,10 +128,7 @@ async def test_a_stream_with_hardly_any_room_delays_and_loses_nothing(
     """F18: what the full stream refuses stays in Postgres and is published when there is room."""
     quick_looks(monkeypatch)
     room = 2_000
-    monkeypatch.setattr(
-        "longtake.jetstream.transport.TopologySettings",
-        lambda: TopologySettings(pointer_stream_bytes_max=room),
-    )
+    declare_by(TopologySettings(pointer_stream_bytes_max=room), monkeypatch.setattr)
     refused: list[str] = []
     real = JetStreamPublisher.publish
 
