@@ -35,12 +35,14 @@ from longtake.engine.relay import Relay
 from longtake.engine.scheduler import Scheduler
 from longtake.engine.schedules import Schedules
 from longtake.engine.starter import Starter
+from longtake.engine.store_guard import StoreGuard, check_environment
 from longtake.engine.streams import StreamGuard
 from longtake.engine.sweeper import Sweeper
 from longtake.engine.windows import Windows
 from longtake.errors import ConfigurationError
 from longtake.jetstream.connection import Connection, ConnectionOptions
 from longtake.jetstream.doorbell import NatsDoorbell
+from longtake.jetstream.memory import JetStreamMemory
 from longtake.jetstream.readiness import StreamsReady
 from longtake.jetstream.services import CommandServices
 from longtake.jetstream.transport import JetStreamTransport
@@ -61,7 +63,6 @@ from longtake.postgres.sweeps import PostgresSweepStore, read_identity
 from longtake.settings import ROLES, Settings
 from longtake.storage.objects import Objects
 from longtake.storage.secret import kept_secret
-from longtake.store import StoreIdentity
 from longtake.telemetry import recording
 from longtake.telemetry.recording import history_of, recorded
 from longtake.worker.executor import Executor
@@ -185,7 +186,7 @@ class Runtime:
         settings = self.settings
         control = await self._pool("relay")
         self.identity = await read_identity(control)
-        _check_environment(settings, self.identity)
+        check_environment(settings.environment, self.identity)
         if settings.crash_point:
             arm(settings.crash_point, environment=self.identity.environment)
         epoch = self.identity.store_epoch
@@ -217,9 +218,10 @@ class Runtime:
             pools=self.app.pools if self.app else (),
             activities=tuple(self.app.activities) if self.app else (),
             slots=self._slots() if self.app and "worker" in self.roles else (),
+            store_epoch=epoch,
         )
         await presence.announce()
-        ready = StreamsReady(self.transport)
+        ready = StoreGuard(StreamsReady(self.transport), JetStreamMemory(connection), self.sweep)
         self._services = [presence, self.transport, ready, self.doorbell, self.hints]
         if "dispatcher" in self.roles:
             store = PostgresDecisionStore(
@@ -389,11 +391,3 @@ class Runtime:
             self.secret, run_id=effect.run_id, step=effect.step, attempt=effect.attempt
         )
         return f"{self.public_url}/v1/callbacks/{provider}/{token}"
-
-
-def _check_environment(settings: Settings, identity: StoreIdentity) -> None:
-    if settings.environment != identity.environment:
-        raise ConfigurationError(
-            f"this database belongs to the environment {identity.environment!r}, and this process was started for "
-            f"{settings.environment!r}. Set LONGTAKE_ENVIRONMENT={identity.environment} if that is what you mean."
-        )

@@ -103,6 +103,10 @@ class AuthorityUnavailable(LongtakeError):
     """Postgres cannot be reached now. Safe to try again."""
 
 
+class StoreRewound(LongtakeError):
+    """The store was restored to a past that is older than what this process or the transport knows (F70)."""
+
+
 class LockTimeout(AuthorityUnavailable):
     """Another transaction held a row longer than the lock timeout. Nothing of this one stands; safe to try again."""
 

@@ -37,7 +37,7 @@ async def stream_events(request: Caller, api: Api, run_id: str) -> Response[None
     row = await api.reads.summary(request.user.tenant, id_)
     if row is None:
         raise not_found(f"run {run_id}")
-    after, reset = _place(request, row)
+    after, reset = _place(request, row, api.store_epoch)
     if row["status"] in TERMINAL and after >= row["revision"]:
         return Response(None, status_code=204)
     return Stream(
@@ -52,14 +52,14 @@ def place_id(store_epoch: int, seq: int) -> str:
     return f"e{store_epoch}-{seq}"
 
 
-def _place(request: Caller, row: Row) -> tuple[int, bool]:
+def _place(request: Caller, row: Row, store_epoch: int) -> tuple[int, bool]:
     """Where to go on; a place of another epoch, or beyond the history, means to start again."""
     given = request.headers.get("last-event-id")
     if given is None or not given.strip():
         after = integer(request, "after", default=0, low=0, high=SEQ_MAX)
         return (after, False) if after <= row["revision"] else (0, True)
     epoch, _, seq = given.strip().removeprefix("e").partition("-")
-    known = seq.isascii() and seq.isdigit() and len(seq) < 10 and epoch == str(row["store_epoch"])
+    known = seq.isascii() and seq.isdigit() and len(seq) < 10 and epoch == str(store_epoch)
     if not known or int(seq) > row["revision"]:
         return 0, True
     return int(seq), False
@@ -86,13 +86,13 @@ async def _frames(
             return
         for row in rows:
             yield _frame(
-                place_id(row["store_epoch"], row["seq"]), row["type"], to_json(event_answer(run_id, row))
+                place_id(api.store_epoch, row["seq"]), row["type"], to_json(event_answer(run_id, row))
             )
             after = row["seq"]
         if rows:
             said, pause = time.monotonic(), POLL_SECONDS_MIN
         if now and now["status"] in TERMINAL and after >= now["revision"]:
-            yield _frame(place_id(now["store_epoch"], after), "end", to_json({"status": now["status"]}))
+            yield _frame(place_id(api.store_epoch, after), "end", to_json({"status": now["status"]}))
             return
         if len(rows) == PAGE:
             continue

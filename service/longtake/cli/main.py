@@ -25,7 +25,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("longtake.cli.demo:demo", "Turn a brief into a finished video ad, and show how"),
     "serve": ("longtake.cli.serve:serve", "Run some roles over a Postgres and a NATS of one's own"),
     "migrate": ("longtake.cli.serve:migrate", "Bring the database up to date"),
-    "doctor": ("longtake.cli.doctor:doctor", "Explain what on this machine may stand in the way"),
+    "doctor": (
+        "longtake.cli.doctor:app",
+        "Explain what on this machine may stand in the way, and go through a restore",
+    ),
     "run": ("longtake.cli.run:app", "Start, watch and control runs"),
     "history": ("longtake.cli.history:app", "Show, verify, export and judge the events of runs"),
     "projection": ("longtake.cli.projection:app", "Compare the read model with the events, or make it anew"),

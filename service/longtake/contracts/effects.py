@@ -6,6 +6,10 @@ from typing import Literal
 
 import msgspec
 
+Asks = Literal["no", "new", "lost"]
+"""Whether the outside may know a call from a past that a restore has lost (F70): the run is from before the restore, or
+from soon after it, when clients send again what was lost."""
+
 EffectKind = Literal["execute", "poll", "reconcile", "cancel", "compensate"]
 
 Disposition = Literal["applied", "ignored", "expired", "unknown", "cancelled"]
@@ -62,6 +66,8 @@ class ClaimedEffect(msgspec.Struct, frozen=True, kw_only=True):
     external_ref: str | None
     call_opened_before: bool
     """An earlier lease of this effect had opened its call (P18)."""
+    asks: Asks = "no"
+    """Unless `no`, the provider is asked first whether it has this call already."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

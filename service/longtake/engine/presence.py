@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from longtake.errors import AuthorityUnavailable
+from longtake.errors import AuthorityUnavailable, StoreRewound
 from longtake.lifecycle import LoopService
 from longtake.store import SweepStore
 
@@ -24,6 +24,7 @@ class Presence(LoopService):
         pools: tuple[str, ...],
         activities: tuple[str, ...],
         slots: tuple[int, ...] = (),
+        store_epoch: int,
     ) -> None:
         """`slots`: what it works on at once, by its pools; nothing for a process that does not work."""
         super().__init__("presence", self._work)
@@ -32,12 +33,18 @@ class Presence(LoopService):
         self._pools = pools
         self._activities = activities
         self._slots = slots
+        self._store_epoch = store_epoch
 
     async def announce(self) -> None:
-        """Say it once. Raises AuthorityUnavailable."""
-        await self._store.announce(
+        """Say it once. Raises AuthorityUnavailable; StoreRewound when the store was restored under this process."""
+        epoch = await self._store.announce(
             roles=self._roles, pools=self._pools, activities=self._activities, slots=self._slots
         )
+        if epoch != self._store_epoch:
+            raise StoreRewound(
+                f"the store has epoch {epoch} now, and this process began under {self._store_epoch}: it was restored. "
+                "Start the process again"
+            )
 
     async def _work(self, stopping: asyncio.Event) -> None:
         while not stopping.is_set():

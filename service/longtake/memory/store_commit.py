@@ -58,6 +58,8 @@ def commit_decisions(
 ) -> CommitResult:
     """Write all runs of a batch; runs that moved, are held by others or have torn effects are left out."""
     ordered = sorted(commits, key=lambda commit: commit.run_id) if len(commits) > 1 else commits
+    if session.tables.store[0].store_epoch != store_epoch:
+        ordered = []  # the store was restored under this process (P2)
     locked = [commit for commit in ordered if locks_run(session, commit)]
     torn = torn_runs(session, ordered)
     good = [commit for commit in locked if commit.run_id not in torn]

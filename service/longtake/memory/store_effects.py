@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from longtake.contracts.effects import ClaimedEffect, Report
+from longtake.contracts.effects import Asks, ClaimedEffect, Report
 from longtake.contracts.ids import fence_floor
 from longtake.memory.store_session import MemoryDatabase, Session
 from longtake.memory.tables import ClaimRow, EffectRow, LateReceiptRow
@@ -18,6 +18,7 @@ class MemoryEffectStore:
 
     def __init__(self, database: MemoryDatabase, *, store_epoch: int) -> None:
         self._database = database
+        self._store_epoch = store_epoch
         self._fence_floor = fence_floor(store_epoch)
 
     async def claim(
@@ -66,7 +67,7 @@ class MemoryEffectStore:
                 effect.heartbeat_at = now
                 view.claims.put((id_, effect.fence), _claim_row(effect, owner, claim_id, now))
                 taken.append(effect)
-            return [_claimed(effect, lease_seconds) for effect in [*taken, *again]]
+            return [_claimed(session, effect, lease_seconds) for effect in [*taken, *again]]
 
         return await self._database.run("effects_claim", write)
 
@@ -77,7 +78,11 @@ class MemoryEffectStore:
         found: dict[uuid.UUID, EffectRow] = {}
         for id_, attempt in effects:
             effect = session.view.effects.get(id_)
-            if effect is not None and _may_be_claimed(session, effect, attempt, now):
+            if (
+                effect is not None
+                and session.tables.store[0].store_epoch == self._store_epoch
+                and _may_be_claimed(session, effect, attempt, now)
+            ):
                 found[id_] = effect
         return [found[id_] for id_ in sorted(found)] if len(found) > 1 else list(found.values())
 
@@ -215,6 +220,19 @@ def _may_execute(session: Session, run_id: uuid.UUID) -> bool:
     )
 
 
+def _asks(session: Session, run_id: uuid.UUID) -> Asks:
+    """Whether the outside may know the run's calls from a past that a restore has lost (F70)."""
+    store, run = session.tables.store[0], session.view.runs.get(run_id)
+    if (
+        store.ask_until is None
+        or store.restored_at is None
+        or run is None
+        or run.accepted_at >= store.ask_until
+    ):
+        return "no"
+    return "lost" if run.accepted_at < store.restored_at else "new"
+
+
 def _held(session: Session, effect: EffectRow, fence: int) -> bool:
     """Whether the lease with this fence is the one that stands."""
     return effect.state == "leased" and (effect.fence == fence or not session.defences.fence_checked)
@@ -272,7 +290,7 @@ def _claim_row(effect: EffectRow, owner: str, claim_id: uuid.UUID, now: datetime
     )  # fmt: skip
 
 
-def _claimed(effect: EffectRow, lease_seconds: int) -> ClaimedEffect:
+def _claimed(session: Session, effect: EffectRow, lease_seconds: int) -> ClaimedEffect:
     return ClaimedEffect(
         id=effect.id,
         tenant=effect.tenant,
@@ -288,6 +306,7 @@ def _claimed(effect: EffectRow, lease_seconds: int) -> ClaimedEffect:
         traceparent=effect.traceparent,
         external_ref=effect.external_ref,
         call_opened_before=effect.call_opened_at is not None,
+        asks=_asks(session, effect.run_id),
     )
 
 

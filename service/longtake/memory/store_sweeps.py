@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from longtake.contracts.signals import Outgoing
+from longtake.errors import StoreRewound
 from longtake.memory.store_commit import pointer_to
 from longtake.memory.store_line import tell
 from longtake.memory.store_publishing import dead_incarnations, room_of_pools, stalled_work, to_publish
@@ -18,7 +19,7 @@ from longtake.memory.store_waiting import (
     open_effects,
 )
 from longtake.memory.tables import NEVER, DeadLetterRow, IncarnationRow, SuspectRow
-from longtake.store import EffectPointer, EndedLease, LostDoorbell, StalledWork, StoreIdentity
+from longtake.store import FORGOTTEN, EffectPointer, EndedLease, LostDoorbell, StalledWork, StoreIdentity
 
 ALIVE_SECONDS = 15.0
 """How long an announcement holds."""
@@ -31,6 +32,7 @@ class MemorySweepStore:
         self._database = database
         self._incarnation = incarnation
         self._owner = owner
+        self._beats = 0
 
     async def identity(self) -> StoreIdentity:
         """Which store this is."""
@@ -42,6 +44,7 @@ class MemorySweepStore:
                 store_epoch=store.store_epoch,
                 transport_epoch=store.transport_epoch,
                 application=store.application,
+                restoring=store.restoring,
             )
 
         return await self._database.run("store_read", read)
@@ -150,14 +153,18 @@ class MemorySweepStore:
         pools: Sequence[str],
         activities: Sequence[str],
         slots: Sequence[int] = (),
-    ) -> None:
-        """Say that this process lives."""
+    ) -> int:
+        """Say that this process lives. Raises StoreRewound when the store has forgotten what it knew of it."""
 
-        def write(session: Session) -> None:
+        def write(session: Session) -> tuple[int, int]:
+            epoch = session.tables.store[0].store_epoch
             until = session.now + timedelta(seconds=ALIVE_SECONDS)
             if (mine := session.view.incarnations.own(self._incarnation)) is not None:
+                refuse_rewound(mine.beats, self._beats)
                 mine.alive_until = until
-                return
+                mine.beats += 1
+                return epoch, mine.beats
+            refuse_rewound(0, self._beats)
             if any(row.owner == self._owner for row in session.tables.incarnations.values()):
                 raise RowRefused(f"incarnations: {self._owner} has announced itself as another")
             session.view.incarnations.put(
@@ -171,8 +178,18 @@ class MemorySweepStore:
                     slots=tuple(slots),
                 ),
             )
+            return epoch, 1
 
-        await self._database.run("incarnation_announce", write)
+        epoch, self._beats = await self._database.run("incarnation_announce", write)
+        return epoch
+
+    async def has_command(self, tenant: str, actor: str, client_command_id: str) -> bool:
+        """Whether the store knows the command."""
+
+        def read(session: Session) -> bool:
+            return session.view.commands.get((tenant, actor, client_command_id)) is not None
+
+        return await self._database.run("command_receipt", read)
 
     async def retire(self) -> None:
         """Say that this process stops."""
@@ -293,3 +310,9 @@ class MemorySweepStore:
             return store.transport_epoch
 
         return await self._database.run("transport_epoch_raise", write)
+
+
+def refuse_rewound(known: int, confirmed: int) -> None:
+    """Raise StoreRewound when fewer announcements of a process are known than were confirmed to it (F70)."""
+    if known < confirmed:
+        raise StoreRewound(FORGOTTEN)

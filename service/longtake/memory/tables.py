@@ -26,6 +26,9 @@ class StoreRow(msgspec.Struct, kw_only=True, gc=False):
     store_epoch: int = 1
     transport_epoch: int = 1
     application: str | None = None
+    restoring: bool = False
+    restored_at: datetime | None = None
+    ask_until: datetime | None = None
 
 
 class CommandRow(msgspec.Struct, kw_only=True):
@@ -304,6 +307,7 @@ class IncarnationRow(msgspec.Struct, kw_only=True):
     activities: tuple[str, ...]
     alive_until: datetime
     slots: tuple[int, ...] = ()
+    beats: int = 1
     """What it can work on at once, by its pools."""
 
 

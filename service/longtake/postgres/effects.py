@@ -60,6 +60,7 @@ class PostgresEffectStore:
                 traceparent=row["traceparent"],
                 external_ref=row["external_ref"],
                 call_opened_before=row["call_opened_before"],
+                asks=row["asks"],
             )
             for row in rows
         ]

@@ -10,10 +10,11 @@ import asyncpg
 
 from longtake.contracts.codec import to_json
 from longtake.contracts.signals import Outgoing
-from longtake.errors import MigrationError
+from longtake.errors import MigrationError, StoreRewound
 from longtake.postgres.failures import repeated
 from longtake.postgres.statements import statement
 from longtake.store import (
+    FORGOTTEN,
     WINDOW_FACTOR,
     WINDOW_MIN,
     EffectPointer,
@@ -34,6 +35,7 @@ class PostgresSweepStore:
         self._pool = pool
         self._incarnation = incarnation
         self._owner = owner
+        self._beats = 0
 
     async def identity(self) -> StoreIdentity:
         """Which store this is."""
@@ -114,10 +116,10 @@ class PostgresSweepStore:
         pools: Sequence[str],
         activities: Sequence[str],
         slots: Sequence[int] = (),
-    ) -> None:
-        """Say that this process lives."""
-        await repeated(
-            lambda: self._pool.execute(
+    ) -> int:
+        """Say that this process lives. Raises StoreRewound when the store has forgotten what it knew of it."""
+        row = await repeated(
+            lambda: self._pool.fetchrow(
                 statement("incarnation_announce"),
                 self._incarnation,
                 self._owner,
@@ -128,8 +130,22 @@ class PostgresSweepStore:
                 os.getpid(),
                 ALIVE_SECONDS,
                 list(slots),
+                self._beats,
             )
         )
+        assert row is not None, "an insert that returns its row"
+        if row["forgotten"]:
+            raise StoreRewound(FORGOTTEN)
+        self._beats = row["beats"]
+        epoch: int = row["epoch"]
+        return epoch
+
+    async def has_command(self, tenant: str, actor: str, client_command_id: str) -> bool:
+        """Whether the store knows the command."""
+        row = await repeated(
+            lambda: self._pool.fetchrow(statement("command_receipt"), tenant, actor, client_command_id)
+        )
+        return row is not None
 
     async def retire(self) -> None:
         """Say that this process stops."""
@@ -215,4 +231,5 @@ async def read_identity(pool: asyncpg.Pool | asyncpg.Connection) -> StoreIdentit
         store_epoch=row["store_epoch"],
         transport_epoch=row["transport_epoch"],
         application=row["application"],
+        restoring=row["restoring"],
     )

@@ -26,7 +26,9 @@ from longtake.store.deciding import (
 from longtake.store.durable_signals import read_signal
 from longtake.store.errands import Errand, ErrandStore
 from longtake.store.planning import PlanCheckStore, PlannedRun, Planner, UncheckedRun
+from longtake.store.restoring import KeptMessage, OtherConnection, RestoreFacts, RestoreStore, TransportMemory
 from longtake.store.sweeping import (
+    FORGOTTEN,
     WINDOW_FACTOR,
     WINDOW_MIN,
     EffectPointer,
@@ -39,6 +41,7 @@ from longtake.store.sweeping import (
 from longtake.store.working import EffectStore, LeaseKeeper
 
 __all__ = [
+    "FORGOTTEN",
     "WINDOW_FACTOR",
     "WINDOW_MIN",
     "AdmissionStore",
@@ -57,6 +60,7 @@ __all__ = [
     "Funds",
     "HeldScope",
     "InboxStore",
+    "KeptMessage",
     "LeaseKeeper",
     "LoadedEvent",
     "LoadedRun",
@@ -64,16 +68,20 @@ __all__ = [
     "MoneyAuditStore",
     "MoneyViolation",
     "NewRun",
+    "OtherConnection",
     "PlanCheckStore",
     "PlannedRun",
     "Planner",
     "ProjectionRows",
+    "RestoreFacts",
+    "RestoreStore",
     "RunCommit",
     "RunOrigin",
     "StalledWork",
     "StoreIdentity",
     "StoredAnswer",
     "SweepStore",
+    "TransportMemory",
     "UncheckedRun",
     "read_signal",
 ]

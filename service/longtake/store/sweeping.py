@@ -22,6 +22,14 @@ class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True):
     store_epoch: int
     transport_epoch: int
     application: str | None
+    restoring: bool = False
+    """A restore has begun and is not finished: nobody may work."""
+
+
+FORGOTTEN = (
+    "the store knows less of this process than it had confirmed: it was restored to an earlier moment. "
+    "Stop every process and run `longtake doctor restore`"
+)
 
 
 class EffectPointer(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,9 +110,14 @@ class SweepStore(Protocol):
         pools: Sequence[str],
         activities: Sequence[str],
         slots: Sequence[int] = (),
-    ) -> None:
-        """`slots`: what it can work on at once, by its pools."""
+    ) -> int:
+        """The store's epoch. `slots`: what it can work on at once, by its pools.
+
+        Raises StoreRewound when the store has forgotten what it had confirmed of this process (F70).
+        """
         ...
+
+    async def has_command(self, tenant: str, actor: str, client_command_id: str) -> bool: ...
 
     async def retire(self) -> None: ...
     async def bury_others(self) -> list[str]: ...

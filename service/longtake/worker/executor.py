@@ -12,7 +12,16 @@ import structlog
 from longtake.contracts.codec import canonical
 from longtake.contracts.effects import ClaimedEffect
 from longtake.contracts.ids import provider_token_for
-from longtake.contracts.outcomes import OUTCOME_BYTES_MAX, Failed, Outcome, Succeeded, Unknown
+from longtake.contracts.outcomes import (
+    OUTCOME_BYTES_MAX,
+    Failed,
+    Impossible,
+    NotFound,
+    Outcome,
+    Submitted,
+    Succeeded,
+    Unknown,
+)
 from longtake.crash_points import reach, reach_unanswered
 from longtake.errors import LeaseLost, UncanonicalValue
 from longtake.store import EffectStore
@@ -101,6 +110,10 @@ class Executor:
             },
         ) as hop:
             reach("acked.before_provider")
+            if (known := await known_outside(effect, activity, call)) is not None:
+                outcome, encoded = checked(known)
+                hop.set(OUTCOME, str(type(outcome).__struct_config__.tag))
+                return Finished(outcome=outcome, encoded=encoded, traceparent=hop.traceparent)
             opened = effect.kind in ("execute", "compensate") and activity.calls_out
             if opened and not await self._store.open_call(effect_id=effect.id, fence=effect.fence):
                 raise LeaseLost(effect.id, effect.fence)
@@ -130,6 +143,37 @@ def _token_of(effect: ClaimedEffect) -> str:
         # Undoing is asked under one name however often, and never under that of what is undone.
         return provider_token_for(effect.run_id, step=f"{effect.step}#undo", attempt=1)
     return provider_token_for(effect.run_id, step=effect.step, attempt=effect.attempt)
+
+
+async def known_outside(effect: ClaimedEffect, activity: Activity, call: Call) -> Outcome | None:
+    """After a restore: what the provider knows of a call that this store may have forgotten; None: it may be made (F70).
+
+    The attempt's token is derived, so it is the one of the lost past. What the look-up cannot tell is an open truth, and
+    goes the way of every other: it is looked up again later, and in the end the step's policy decides.
+    """
+    if effect.asks == "no" or effect.kind != "execute" or not (activity.calls_out and activity.paid):
+        return None
+    try:
+        outcome = await activity.reconcile(call)
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever an author's look-up raises, nothing was learned
+        return Unknown(
+            evidence=f"asked after a restore, the look-up raised {type(error).__name__}: {error}"[:500]
+        )
+    match outcome:
+        case NotFound():
+            return None
+        case Succeeded() | Submitted():
+            return outcome
+        case Failed(adopted=True):
+            return outcome
+        case Impossible() if effect.asks == "new":
+            # Begun after the restore, most likely for the first time; nobody could tell, today as on any other day.
+            return None
+        case _:
+            told = getattr(outcome, "evidence", None) or getattr(outcome, "message", "")
+            return Unknown(evidence=f"asked after a restore, the look-up could not tell: {told}"[:500])
 
 
 def checked(outcome: Outcome) -> tuple[Outcome, bytes]:

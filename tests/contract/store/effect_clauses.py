@@ -160,6 +160,8 @@ async def a_claim_tells_what_an_earlier_lease_left(bench: Bench) -> None:
 async def fences_after_a_restore_are_above_those_of_the_lost_past(bench: Bench) -> None:
     effect = effect_of()
     await begin(bench, effects=[effect])
+    await bench.back_up()
+    assert await bench.restore() == 2
     store = bench.effects_of_epoch(2)
     claimed = await store.claim(
         claim_id=uuid.UUID(int=1), effects=[(effect.id, 1)], limit=1, owner="w", lease_seconds=30

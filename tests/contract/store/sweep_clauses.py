@@ -22,7 +22,7 @@ from contract.store.rows import (
     step_of,
 )
 from longtake.contracts.signals import LeaseExpired, Outgoing
-from longtake.errors import DecisionRefused
+from longtake.errors import DecisionRefused, StoreRewound
 from longtake.memory import MemoryAuditStore, MemoryPlanCheckStore, MemorySweepStore
 from longtake.memory.store_waiting import due_times
 from longtake.workflow.decision import TimerIntent
@@ -521,3 +521,16 @@ async def a_projection_is_replaced_only_where_it_was_folded(bench: Bench) -> Non
     assert (projection.run["status"], projection.run["revision"]) == ("paused", 1)
     assert [step["key"] for step in projection.steps] == ["new"]
     assert (projection.charged, projection.refunded) == (0, 0)
+
+
+@clause(patched("store_sweeps.refuse_rewound", lambda known, confirmed: None))
+async def a_process_that_the_store_has_forgotten_hears_so(bench: Bench) -> None:
+    """Whoever ran through a restore must end: of what was confirmed to it the store knows nothing any more (F70)."""
+    await bench.back_up()
+    assert await bench.sweeper.announce(roles=["worker"], pools=[], activities=[]) == 1
+    assert await bench.sweeper.announce(roles=["worker"], pools=[], activities=[]) == 1
+    await bench.restore()
+    with pytest.raises(StoreRewound, match="doctor restore"):
+        await bench.sweeper.announce(roles=["worker"], pools=[], activities=[])
+    assert await bench.other_sweeper.announce(roles=["worker"], pools=[], activities=[]) == 2
+    assert not await bench.sweeper.has_command("acme", "alice", "lost")

@@ -52,8 +52,8 @@ FAKES: dict[type, type] = {
     store.PlanCheckStore: memory.MemoryPlanCheckStore,
     store.SweepStore: memory.MemorySweepStore,
 }
-NOT_OURS = {store.Planner}
-"""Protocols of the store's package that user code implements."""
+NOT_OURS = {store.Planner, store.RestoreStore, store.TransportMemory}
+"""Protocols of the store's package that user code implements, and those of a restore: the simulator rewinds by itself."""
 
 
 def _methods(kind: type) -> dict[str, list[str]]:

@@ -101,7 +101,7 @@ with wanted as (
 ), locked as materialized (
     select w.n::integer as n, r.run_id, r.tenant_id, r.account
     from wanted w join longtake.runs r on r.run_id = w.run_id
-    where r.revision = w.revision
+    where r.revision = w.revision and (select store_epoch from longtake.store) = $95
     order by r.run_id
     for update of r skip locked
 ), touched as materialized (

@@ -3,6 +3,8 @@
 -- under a higher generation (P11). Asking again with the same claim id returns the same leases.
 -- Nothing is executed of a run whose plan is not that of the deployed code, or was not compared with it yet (P15): its
 -- effect stays where it is, and the relay says so again later. What is open outside may be asked about all the while.
+-- A process of another store epoch gets nothing: the store was restored under it (P2). `asks` says whether the outside
+-- may know this call from a past that a restore has lost: `lost` for runs from before it, `new` for those soon after.
 -- $1 claim id  $2 effect ids  $3 attempts  $4 n  $5 owner  $6 lease seconds  $7 fence floor of this store epoch
 with wanted as materialized (
     select e.id, row_number() over () as place
@@ -10,6 +12,7 @@ with wanted as materialized (
         select e.id from unnest($2::uuid[], $3::integer[]) as w (id, attempt)
         join longtake.effects e on e.id = w.id
         where e.attempt = w.attempt and e.state = 'queued' and e.not_before <= clock_timestamp() and e.closed_at is null
+            and (select store_epoch from longtake.store) = $7::bigint >> 32
             and (e.kind <> 'execute' or exists (
                 select from longtake.runs r, longtake.store s
                 where r.run_id = e.run_id and r.plan_checked = coalesce(s.application, r.plan_checked)
@@ -31,14 +34,16 @@ with wanted as materialized (
     update longtake.effects e set generation = e.generation + 1, published_at = null
     from wanted w where e.id = w.id and w.place > $4
 )
-select id, tenant_id, run_id, step, attempt, kind, activity, pool, input, fence, traceparent, external_ref,
-    call_opened_at is not null as call_opened_before
-from taken
-union all
-select e.id, e.tenant_id, e.run_id, e.step, e.attempt, e.kind, e.activity, e.pool, e.input, e.fence, e.traceparent,
-    e.external_ref, e.call_opened_at is not null
-from unnest($2::uuid[]) as w (id) join longtake.effects e on e.id = w.id
-where e.claim_id = $1 and e.state = 'leased';
+select c.id, c.tenant_id, c.run_id, c.step, c.attempt, c.kind, c.activity, c.pool, c.input, c.fence, c.traceparent,
+    c.external_ref, c.call_opened_at is not null as call_opened_before,
+    case when s.ask_until is null or r.accepted_at >= s.ask_until then 'no'
+        when r.accepted_at < s.restored_at then 'lost' else 'new' end as asks
+from (
+    select * from taken
+    union all
+    select e.* from unnest($2::uuid[]) as w (id) join longtake.effects e on e.id = w.id
+    where e.claim_id = $1 and e.state = 'leased'
+) c join longtake.runs r on r.run_id = c.run_id cross join longtake.store s;
 
 -- name: leases_renew
 -- Renew leases that are still held; an id that does not come back is lost (P18).
@@ -52,6 +57,7 @@ from (
     from unnest($1::uuid[], $2::bigint[], $4::integer[], $5::smallint[]) as w (id, fence, seconds, progress)
     join longtake.effects e on e.id = w.id
     where e.fence = w.fence and e.lease_owner = $3 and e.state = 'leased'
+        and e.fence >> 32 = (select store_epoch from longtake.store)
     order by e.id
     for update of e
 ) w
@@ -59,10 +65,12 @@ where e.id = w.id
 returning e.id;
 
 -- name: call_open
--- Mark that the outside world is about to be called: a lease lost after this is an unknown outcome (P18).
+-- Mark that the outside world is about to be called: a lease lost after this is an unknown outcome (P18). A lease from
+-- before a restore opens nothing.
 -- $1 effect id  $2 fence
 update longtake.effects set call_opened_at = clock_timestamp()
 where id = $1 and fence = $2 and state = 'leased' and lease_until > clock_timestamp()
+    and fence >> 32 = (select store_epoch from longtake.store)
 returning id;
 
 -- name: receipts_store
@@ -287,11 +295,16 @@ from (
 ) d;
 
 -- name: incarnation_announce
--- A process says that it lives until then. $1 id  $2 owner  $3 roles  $4 pools  $5 activities  $6 host  $7 pid  $8 seconds
--- $9 slots, by pool
+-- A process says that it lives until then, and hears which epoch the store has, and whether the store has counted fewer of
+-- its announcements than it had confirmed: then it was restored (F70).
+-- $1 id  $2 owner  $3 roles  $4 pools  $5 activities  $6 host  $7 pid  $8 seconds  $9 slots, by pool  $10 confirmed
+-- announcements
+with known as (select beats from longtake.incarnations where id = $1)
 insert into longtake.incarnations (id, owner, roles, pools, activities, host, pid, alive_until, slots)
 values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp() + make_interval(secs => $8), $9)
-on conflict (id) do update set alive_until = excluded.alive_until;
+on conflict (id) do update set alive_until = excluded.alive_until, beats = longtake.incarnations.beats + 1
+returning beats, (select store_epoch from longtake.store) as epoch,
+    coalesce((select beats from known), 0) < $10::integer as forgotten;
 
 -- name: incarnation_end
 -- A process stops in good order. $1 id

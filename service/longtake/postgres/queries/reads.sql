@@ -16,8 +16,8 @@ select run_id, project, workflow, workflow_version, status, phase, label, revisi
 from longtake.runs where tenant_id = $1 and run_id = $2;
 
 -- name: summary_read
--- The stored summary with what its reading needs. $1 tenant  $2 run id
-select summary, poll_at, revision, store_epoch, status, clock_timestamp() as now
+-- The stored summary with what its reading needs; the epoch is the store's, as If-Match wants it (P2). $1 tenant  $2 run id
+select summary, poll_at, revision, status, clock_timestamp() as now, (select store_epoch from longtake.store) as store_epoch
 from longtake.runs where tenant_id = $1 and run_id = $2;
 
 -- name: steps_read

@@ -23,7 +23,7 @@ insert into longtake.schema_file (name, sha256) values ($1, $2) on conflict (nam
 
 -- name: store_read
 -- The store's identity and epochs.
-select environment, store_epoch, transport_epoch, application from longtake.store;
+select environment, store_epoch, transport_epoch, application, restoring from longtake.store;
 
 -- name: application_deploy
 -- Say which application is deployed now; returns the digest that stood before. $1 digest.
