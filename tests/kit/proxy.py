@@ -27,8 +27,10 @@ class TcpProxy:
         self._open = asyncio.Event()
         self._open.set()
         self._delay_seconds = 0.0
-        self._bytes_left: int | None = None
+        self._bytes_left: dict[bool, int] = {}
         self._refusing = False
+        self.cuts_in_the_middle = 0
+        """How often `cut_after` or `cut_reply_after` came to pass."""
         self.accepted = 0
         """How many connections there were."""
 
@@ -79,13 +81,17 @@ class TcpProxy:
 
     def cut_after(self, bytes_to_server: int) -> None:
         """Reset the connection that carries this many more bytes to the server, in the middle of whatever it is saying."""
-        self._bytes_left = bytes_to_server
+        self._bytes_left[True] = bytes_to_server
+
+    def cut_reply_after(self, bytes_to_client: int) -> None:
+        """The same where the server speaks: what it was told has been done, and the answer is torn."""
+        self._bytes_left[False] = bytes_to_client
 
     def heal(self) -> None:
         """End every fault. What was held goes through now, as it does when a network comes back."""
         self._refusing = False
         self._delay_seconds = 0.0
-        self._bytes_left = None
+        self._bytes_left.clear()
         self._open.set()
 
     def say_to_clients(self, words: bytes) -> None:
@@ -105,8 +111,8 @@ class TcpProxy:
             return
         link = (writer, server_writer)
         self._links.add(link)
-        there = asyncio.create_task(self._pump(reader, server_writer, counted=True))
-        back = asyncio.create_task(self._pump(server_reader, writer, counted=False))
+        there = asyncio.create_task(self._pump(reader, server_writer, to_server=True))
+        back = asyncio.create_task(self._pump(server_reader, writer, to_server=False))
         self._tasks |= {there, back}
         try:
             await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
@@ -125,20 +131,22 @@ class TcpProxy:
         return await asyncio.open_connection(host, port)
 
     async def _pump(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, to_server: bool
     ) -> None:
         with suppress(OSError):
             while chunk := await reader.read(CHUNK_BYTES):
                 if self._delay_seconds:
                     await asyncio.sleep(self._delay_seconds)
                 await self._open.wait()
-                if counted and self._bytes_left is not None:
-                    if len(chunk) > self._bytes_left:
-                        writer.write(chunk[: self._bytes_left])
+                left = self._bytes_left.get(to_server)
+                if left is not None:
+                    if len(chunk) > left:
+                        del self._bytes_left[to_server]
+                        self.cuts_in_the_middle += 1
+                        writer.write(chunk[:left])
                         await writer.drain()
-                        self._bytes_left = None
                         return
-                    self._bytes_left -= len(chunk)
+                    self._bytes_left[to_server] = left - len(chunk)
                 writer.write(chunk)
                 await writer.drain()
 
