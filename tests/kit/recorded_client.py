@@ -11,7 +11,7 @@ from longtake.client.errors import ProblemReceived, ServerUnreachable
 from longtake.contracts.summary import Summary
 from longtake.testing.checking import Recorder
 
-UNDECIDED = frozenset({"command-in-progress", "unavailable", "too-many-requests"})
+UNDECIDED = frozenset({"command-in-progress", "unavailable", "internal"})
 """Refusals that say nothing of what becomes of the command."""
 
 
