@@ -259,7 +259,11 @@ class Connection:
         if not self._lost.is_set():
             self._lost.set()
             for hook in list(self._loss_hooks):
-                hook()
+                try:
+                    hook()
+                except Exception:
+                    # We are inside a callback of nats-py, which would never reconnect after an error of it (#204).
+                    log.exception("nats.loss_hook_broke", role=self.options.role)
 
     async def _run_hook(self, hook: LinkHook, client: Client) -> None:
         try:
@@ -269,6 +273,9 @@ class Connection:
             log.warning(
                 "nats.link_hook_failed", role=self.options.role, error=f"{type(error).__name__}: {error}"
             )
+        except Exception:
+            # A defect of whoever hooked in; it must not end the keeping of the connection for all others.
+            log.exception("nats.link_hook_broke", role=self.options.role)
 
     def _aside(self, work: Awaitable[None]) -> None:
         async def run() -> None:
