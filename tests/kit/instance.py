@@ -43,6 +43,10 @@ class Instance:
         self._process.send_signal(signal.SIGKILL)
         await self._process.wait()
 
+    async def ended(self, seconds: float) -> int:
+        """Wait for its end, however it comes; the exit status, a signal's number below zero."""
+        return await asyncio.wait_for(self._process.wait(), seconds)
+
 
 @asynccontextmanager
 async def instance(
