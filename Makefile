@@ -3,15 +3,17 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: simulate ablate exhaust help demo up test check crash mutants fresh-machine mission bench schemas locks doctor clean bootstrap
+.PHONY: faults soak recovery simulate ablate exhaust help demo up test check crash crash-matrix mutants fresh-machine mission bench schemas locks doctor clean bootstrap
 
 ARGS ?=
 N ?= 20
 SEED ?= 1
 ABLATE ?=
 WORKERS ?= 2
-SEEDS ?= 1000
+SEEDS ?=
 FROM ?= 0
+FAULTS ?=
+MINUTES ?= 10
 STATES ?= 60000
 BIN := .venv/bin
 
@@ -44,6 +46,9 @@ check: ## format, lint and strict types, as CI wants them
 crash: bootstrap ## kill service and servers at N seeds and check what is left  (N=20 SEED=1 ABLATE=reconcile|receipt)
 	@$(BIN)/python tools/crash.py --runs $(N) --seed $(SEED) $(if $(ABLATE),--ablate $(ABLATE)) $(ARGS)
 
+crash-matrix: bootstrap ## kill, stop and cut off a service at named points  (CELLS=suite|all POINT= ACTION= HIT=)
+	@$(BIN)/python tools/crash_matrix.py --cells $(or $(CELLS),suite) $(if $(POINT),--point $(POINT)) $(if $(ACTION),--action $(ACTION)) $(if $(HIT),--hit $(HIT)) $(ARGS)
+
 mutants: ## break decide and evolve in one line at a time; each must turn the tests red
 	@tools/bootstrap.sh run test
 	@$(BIN)/python tools/mutants.py $(ARGS)
@@ -51,9 +56,21 @@ mutants: ## break decide and evolve in one line at a time; each must turn the te
 fresh-machine: ## make the demo on a bare Debian, as root and as a user  (needs root and debootstrap)
 	@tools/fresh_machine.sh $(ARGS)
 
+faults: ## hurt a service of separate processes and judge it  (FAULTS=N07,N11 SEEDS=3; none: all)
+	@tools/bootstrap.sh run test
+	@$(BIN)/python tools/faults.py --faults "$(FAULTS)" --seeds $(or $(SEEDS),3) $(ARGS)
+
+soak: ## load and faults for a while  (MINUTES=10 SEED=1)
+	@tools/bootstrap.sh run test
+	@$(BIN)/python tools/soak.py --minutes $(MINUTES) --seed $(SEED) $(ARGS)
+
+recovery: ## from a kill to the next decision, printed
+	@tools/bootstrap.sh run test
+	@$(BIN)/python tools/recovery.py --seed $(SEED) $(ARGS)
+
 simulate: ## play seeds of the simulated world  (SEEDS=20000 FROM=0 ARGS="--keep")
 	@tools/bootstrap.sh run test
-	@PYTHONHASHSEED=0 $(BIN)/python tools/simulate.py --seeds $(SEEDS) --from $(FROM) $(ARGS)
+	@PYTHONHASHSEED=0 $(BIN)/python tools/simulate.py --seeds $(or $(SEEDS),1000) --from $(FROM) $(ARGS)
 
 ablate: ## take the defences away one by one; each must be missed  (ARGS="--all --seeds 1000")
 	@tools/bootstrap.sh run test

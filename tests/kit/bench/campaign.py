@@ -15,6 +15,7 @@ from kit.bench.cluster import Bench
 from kit.bench.workload import Workload
 from kit.runtimes import FUNDS, PRINCIPAL
 from longtake.testing.checking import Verdict, judge, read_history, read_store, read_witness
+from longtake.testing.checking.kept import keep_store
 
 RUNS = 220
 STRIKES = 3
@@ -93,6 +94,7 @@ async def campaign(
             await asyncio.gather(playing, return_exceptions=True)
         store = await read_store(await bench.connect())
         deaths = sum(role.deaths for role in bench.roles.values())
+    keep_store(bench.history_dir, store)
     # The roles have ended: nobody writes history any more.
     verdict = judge(
         read_history(bench.history_dir),

@@ -7,6 +7,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from typing import Protocol
 
 from kit.bench.cluster import Bench
 from kit.recorded_client import RecordedClient
@@ -21,6 +22,13 @@ LOOK_SECONDS = 0.4
 CANCELLED_SHARE = 0.06
 PAUSED_SHARE = 0.06
 METERED_SHARE = 0.3
+
+
+class Asked(Protocol):
+    """What runs are asked for, and whether their gates are answered."""
+
+    input: dict[str, int]
+    released: asyncio.Event
 
 
 class Session:
@@ -51,7 +59,7 @@ class Session:
         self._number += 1
         self._hands.client = self._clients[self._number % len(self._clients)]
 
-    async def begin(self, workload: "Workload", command: str) -> None:
+    async def begin(self, workload: Asked, command: str) -> None:
         """Start a run, under the same id until it is answered."""
         metered = self._chance.random() < METERED_SHARE
         input_ = {"billing": "pay_as_you_go" if metered else "prepaid", **workload.input}
@@ -63,7 +71,7 @@ class Session:
             self._turn()
             await asyncio.sleep(self._chance.uniform(0.05, 0.3))
 
-    async def look(self, workload: "Workload", run_id: str) -> None:
+    async def look(self, workload: Asked, run_id: str) -> None:
         """Read a run and do what it asks for."""
         summary = await self._hands.read(run_id)
         if summary is None:
