@@ -251,9 +251,11 @@ async def test_a_cancelled_fetch_loses_nothing(transport: JetStreamTransport) ->
     bodies: set[bytes] = set()
     twice = cancelled = 0
     await subscription.fetch(limit=1, wait_seconds=0)
-    for _ in range(1_000):
+    for turn in range(1_000):
         waiting = asyncio.create_task(subscription.fetch(limit=8, wait_seconds=5))
         await asyncio.sleep(0)
+        if turn % 2:
+            waiting.cancel()
         await transport.publisher.publish([pointer(str(len(bodies)).encode())])
         waiting.cancel()
         await asyncio.wait((waiting,))
@@ -264,7 +266,7 @@ async def test_a_cancelled_fetch_loses_nothing(transport: JetStreamTransport) ->
         bodies |= set(await ack_all(found))
 
     assert bodies == {str(number).encode() for number in range(1_000)}
-    assert cancelled > 500
+    assert cancelled >= 500
     assert twice <= 10
 
 
