@@ -45,6 +45,7 @@ from longtake.jetstream.doorbell import NatsDoorbell
 from longtake.jetstream.memory import JetStreamMemory
 from longtake.jetstream.readiness import StreamsReady
 from longtake.jetstream.services import CommandServices
+from longtake.jetstream.topology import topology_of
 from longtake.jetstream.transport import JetStreamTransport
 from longtake.lifecycle import Service, first_failure, start_all, stop_all
 from longtake.postgres.admissions import PostgresAdmissionStore
@@ -197,7 +198,12 @@ class Runtime:
         )
         self.sweep = PostgresSweepStore(control, incarnation=self.incarnation, owner=self.owner)
         guard = StreamGuard(self.sweep)
-        self.transport = JetStreamTransport(connection, on_topology=guard.seen, on_behind=guard.behind)
+        self.transport = JetStreamTransport(
+            connection,
+            settings=topology_of(settings.redelivery_seconds),
+            on_topology=guard.seen,
+            on_behind=guard.behind,
+        )
         self.doorbell = NatsDoorbell(connection)
         guard.doorbell = self.doorbell
         publisher = recorded(self.transport.publisher, self.history, recording.PUBLISHER)

@@ -18,6 +18,7 @@ from kit.outside import outside_app, signed
 from kit.probe import eventually
 from kit.promises import promise
 from kit.runtimes import FUNDS, fund, noop_app, runtime, start_run, summary_of
+from kit.servers import clean_broker, fresh_database
 from kit.tables import contents, counts, grown, runs_now
 from longtake import App, Artifact, Failed, Plan, Submitted, Succeeded
 from longtake.bootstrap import Runtime
@@ -232,14 +233,14 @@ async def _played(database, broker, tmp_path, door: str) -> tuple[dict[str, list
 
 
 @promise("T03")
-async def test_every_door_ends_in_the_same_rows(servers, migrated_template, broker, tmp_path):
-    from kit.servers import _delete_streams, _fresh
-
+async def test_every_door_ends_in_the_same_rows(servers, migrated_template, tmp_path):
     played = {}
     for door in DOORS:
-        async for database in _fresh(servers, migrated_template):
-            played[door] = await _played(database, broker, tmp_path / door, door)
-        await _delete_streams(broker)
+        async with (
+            fresh_database(servers, migrated_template) as database,
+            clean_broker(servers) as of_the_door,
+        ):
+            played[door] = await _played(database, of_the_door, tmp_path / door, door)
 
     assert played["http"][1] == [202, 202, 409, 412, 202]
     for door in DOORS[1:]:

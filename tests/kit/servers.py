@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ T = TypeVar("T")
 
 ADMIN_DATABASE = "postgres"
 TEMPLATE = "longtake_template"
+EMPTY = "template1"
 START_SECONDS = 60.0
 
 _numbers = itertools.count(1)
@@ -141,6 +143,21 @@ class Broker:
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
     """Both servers, without fsync, in a directory that is gone afterwards."""
+    with started() as servers:
+        yield servers
+
+
+@contextmanager
+def serving() -> Iterator[Servers]:
+    """The same for a program that is no test, with a template of our tables."""
+    with started() as servers:
+        servers.thread.run(_make_template(servers.embedded))
+        yield servers
+
+
+@contextmanager
+def started() -> Iterator[Servers]:
+    """Both servers in a thread of their own."""
     home = Path(tempfile.mkdtemp(prefix="longtake-test-"))
     thread = LoopThread()
     embedded = thread.run(_make(home))
@@ -163,20 +180,27 @@ def migrated_template(servers: Servers) -> str:
 @pytest_asyncio.fixture
 async def bare_database(servers: Servers) -> AsyncIterator[Database]:
     """An empty database."""
-    async for database in _fresh(servers, "template1"):
+    async with fresh_database(servers, EMPTY) as database:
         yield database
 
 
 @pytest_asyncio.fixture
 async def database(servers: Servers, migrated_template: str) -> AsyncIterator[Database]:
     """A database with all migrations applied and no row."""
-    async for database in _fresh(servers, migrated_template):
+    async with fresh_database(servers, migrated_template) as database:
         yield database
 
 
 @pytest_asyncio.fixture
 async def broker(servers: Servers) -> AsyncIterator[Broker]:
     """NATS without streams, before the test and after it."""
+    async with clean_broker(servers) as broker:
+        yield broker
+
+
+@asynccontextmanager
+async def clean_broker(servers: Servers) -> AsyncIterator[Broker]:
+    """NATS without streams, before the block and after it."""
     broker = Broker(servers.nats_url, servers.nats_token)
     await _delete_streams(broker)
     try:
@@ -203,7 +227,9 @@ async def _make_template(embedded: EmbeddedServers) -> None:
         await connection.close()
 
 
-async def _fresh(servers: Servers, template: str) -> AsyncIterator[Database]:
+@asynccontextmanager
+async def fresh_database(servers: Servers, template: str) -> AsyncIterator[Database]:
+    """A database of its own, copied from a template, gone after the block."""
     name = f"test_{next(_numbers)}"
     embedded = servers.embedded
     await servers.in_thread(_administer(embedded, f'create database "{name}" template "{template}"'))
