@@ -54,6 +54,8 @@ class Evidence:
         self.all_clients = all_clients
         self.settled = settled
         self.restore_may_lose = restore_may_lose
+        self.passed_over = 0
+        """Calls that were not judged by their order: too many of one run, or in too many ways."""
         self.fault_windows = [*fault_windows, *self._struck()]
 
     @cached_property

@@ -15,7 +15,7 @@ import msgspec
 from longtake.contracts.upcasters import decode_event
 from longtake.testing.checking.found import Evidence, Unfollowable, Violation, followed
 from longtake.testing.checking.history import CLIENT_KINDS, Call
-from longtake.testing.checking.search import linearize
+from longtake.testing.checking.search import Search, linearize
 from longtake.testing.checking.store import EventRow, PlanRow, RunRow
 from longtake.testing.sessions import UNTARGETED
 from longtake.workflow.plan import compile_document
@@ -136,7 +136,9 @@ def check(evidence: Evidence) -> Iterator[Violation]:
     plans = {(plan.tenant, plan.fingerprint): plan for plan in evidence.store.plans}
     histories = evidence.store.histories()
     for run in evidence.store.runs:
-        calls = by_run.get(run.run, [])[:CALLS_MAX]
+        calls = by_run.get(run.run, [])
+        evidence.passed_over += max(0, len(calls) - CALLS_MAX)
+        calls = calls[:CALLS_MAX]
         if not calls:
             continue
         plan = plans.get((run.tenant, run.fingerprint))
@@ -147,12 +149,23 @@ def check(evidence: Evidence) -> Iterator[Violation]:
             track = followed(partial(track_of, run, plan, histories[run.run], ours))
         except Unfollowable:
             continue  # the auditor says so, with the place (folded.py)
-        yield from judge_run(run.run, calls, track)
+        found = search(calls, track)
+        evidence.passed_over += len(calls) if found.given_up else 0
+        yield from _violations(run.run, calls, track, found)
 
 
-def judge_run(run: str, calls: Sequence[Call], track: Track) -> Iterator[Violation]:
+def judge_run(run: str, calls: Sequence[Call], track: Track) -> list[Violation]:
     """Hold the calls about one run to its track."""
-    found = linearize(calls, 0, track.step)
+    return list(_violations(run, calls, track, search(calls, track)))
+
+
+def search(calls: Sequence[Call], track: Track) -> Search:
+    """Search for an order. Of calls without an end only those matter whose effect is in the log."""
+    wanted = [call for call in calls if call.type != "info" or call.command in track.taken]
+    return linearize(wanted, 0, track.step)
+
+
+def _violations(run: str, calls: Sequence[Call], track: Track, found: Search) -> Iterator[Violation]:
     if found.order is not None or found.given_up:
         return
     stale = [

@@ -139,4 +139,5 @@ def counters(evidence: Evidence) -> dict[str, int]:
         "witness": len(evidence.witness),
         "charged": sum(line.charged for line in evidence.witness),
         "restores": len(evidence.restores),
+        "passed_over": evidence.passed_over,
     }
