@@ -10,9 +10,15 @@ from typing import Protocol
 
 import structlog
 
+from longtake.engine.relay import COMMAND_STREAM
 from longtake.engine.waking import DOORBELL_RELAY
 from longtake.ports import Doorbell
 from longtake.store import SweepStore
+
+KEPT_SECONDS = 7 * 24 * 3600.0
+"""How long LT_COMMAND keeps commands, to be read again after a restore (P2); it has no other source than the store."""
+UNSYNCED_SECONDS = 3600.0
+"""Far longer than a server may wait until it syncs its files: what it can have lost with its power."""
 
 log = structlog.get_logger("longtake.engine.streams")
 
@@ -46,6 +52,8 @@ class StreamGuard:
         if remade:
             # First the epoch: when the second write is lost, the next look raises it once more, which is harmless.
             await self._raise_epoch(remade)
+        if COMMAND_STREAM in remade:
+            await self._store.copy_again(KEPT_SECONDS)
         await self._store.save_stream_identities(created)
         if remade:
             self._ring()
@@ -56,6 +64,8 @@ class StreamGuard:
         Each process that notices raises it; what is published once more than needed is found settled or claimed.
         """
         await self._raise_epoch(streams)
+        if COMMAND_STREAM in streams:
+            await self._store.copy_again(UNSYNCED_SECONDS)
         self._ring()
 
     async def _raise_epoch(self, streams: Sequence[str]) -> None:

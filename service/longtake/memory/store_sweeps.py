@@ -243,6 +243,20 @@ class MemorySweepStore:
 
         await self._database.run("commands_copied", write)
 
+    async def copy_again(self, seconds: float) -> int:
+        """LT_COMMAND has lost the commands of the last seconds; how many are to be copied once more."""
+
+        def write(session: Session) -> int:
+            since = session.now - timedelta(seconds=seconds)
+            rows = session.tables.commands.items()
+            lost = sorted(key for key, row in rows if row.copied_at is not None and row.accepted_at > since)
+            for key in lost:
+                if (mine := session.view.commands.own(key)) is not None:
+                    mine.copied_at = None
+            return len(lost)
+
+        return await self._database.run("commands_copy_again", write)
+
     async def dead_letter(
         self,
         *,

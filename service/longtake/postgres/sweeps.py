@@ -172,6 +172,10 @@ class PostgresSweepStore:
             )
         )
 
+    async def copy_again(self, seconds: float) -> int:
+        """LT_COMMAND has lost the commands of the last seconds; how many are to be copied once more."""
+        return len(await repeated(lambda: self._pool.fetch(statement("commands_copy_again"), seconds)))
+
     async def dead_letter(
         self,
         *,

@@ -421,6 +421,22 @@ async def commands_of_the_api_are_copied_to_the_stream_once(bench: Bench) -> Non
     assert await bench.sweeper.uncopied_commands(10) == []
 
 
+class _LosesForEver(MemorySweepStore):
+    async def copy_again(self, seconds: float) -> int:
+        return 0
+
+
+@clause(instead(sweeps=_LosesForEver))
+async def commands_that_their_stream_has_lost_are_copied_again(bench: Bench) -> None:
+    await _keep(bench, "heard", channel="nats")
+    await bench.pass_seconds(60)
+    assert await bench.sweeper.copy_again(30.0) == 0
+    assert await bench.sweeper.uncopied_commands(10) == []
+    assert await bench.sweeper.copy_again(90.0) == 1
+    assert [row[2] for row in await bench.sweeper.uncopied_commands(10)] == ["heard"]
+    assert await bench.sweeper.copy_again(90.0) == 0
+
+
 @clause(without("unique_run_seq", "run_lock"))
 async def a_command_that_decides_on_an_old_revision_is_not_written(bench: Bench) -> None:
     await begin(bench)

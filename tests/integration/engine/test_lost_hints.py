@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from kit.broker_ruin import quick_looks
 from kit.hand_work import Bench
 from kit.instance import instance
 from kit.probe import eventually
@@ -12,10 +13,12 @@ from kit.promises import promise
 from kit.runtimes import ended, noop_app, runtime, start_run
 from kit.witnessing import WITNESS, app, times, witnessed
 from longtake.contracts.pointers import EffectPointers, encode_pointers, message_id
+from longtake.engine.waking import DOORBELL_RELAY
 from longtake.ports import OutgoingMessage
 
 HOURS = 600.0
 """A grace that never ends during a test: whatever is published again has another reason."""
+BIRTH = "select created from longtake.transport_identity where stream = 'LT_COMMAND'"
 NOWHERE = "nats://127.0.0.1:9"
 
 
@@ -146,3 +149,47 @@ async def test_the_lease_of_a_holder_that_ended_in_good_order_is_free_at_once(da
     assert none == []
     assert (freed.id, freed.state) == (held.id, "queued")
     assert again.fence > held.fence
+
+
+@pytest.mark.parametrize("copies_again", [True, False])
+@promise("G28")
+async def test_commands_that_a_deleted_stream_has_lost_are_copied_to_the_new_one(
+    database, broker, tmp_path, monkeypatch, copies_again: bool
+):
+    """P2: a restore reads them there. The second case is the broken variant: the new stream begins with what is new."""
+    quick_looks(monkeypatch)
+    if not copies_again:
+
+        async def forgetful(_store, _seconds: float) -> int:
+            return 0
+
+        monkeypatch.setattr("longtake.postgres.sweeps.PostgresSweepStore.copy_again", forgetful)
+    client, connection = await broker.connect(), await database.connect()
+    async with runtime(database, broker, tmp_path, noop_app(), roles=("api", "relay")) as process:
+        await process.transport.started()
+        for number in range(20):
+            await start_run(process, f"kept-{number}")
+        await connection.execute("update longtake.commands set copied_at = clock_timestamp()")
+        born = await connection.fetchval(BIRTH)
+        await client.jetstream().delete_stream("LT_COMMAND")
+        await eventually(lambda: differs(connection, BIRTH, born), "the store to know the new stream")
+        await connection.execute(
+            "insert into longtake.commands (tenant_id, actor, client_command_id, kind, project, intent_hash, body,"
+            " channel, status) select tenant_id, actor, 'later', kind, project, intent_hash, body, 'http', status"
+            " from longtake.commands limit 1"
+        )
+        process.doorbell.ring(DOORBELL_RELAY)
+        # They are copied in the order in which they were accepted: after this one, the earlier ones are there.
+        later = "select count(copied_at) from longtake.commands where client_command_id = 'later'"
+        await eventually(lambda: more_than(connection, later, 0), "the later one to be copied")
+        kept = (await client.jetstream().stream_info("LT_COMMAND")).state.messages
+
+    assert kept == (21 if copies_again else 1)
+
+
+async def differs(connection, question: str, answer) -> bool:
+    return await connection.fetchval(question) != answer
+
+
+async def more_than(connection, question: str, floor: int) -> bool:
+    return await connection.fetchval(question) > floor

@@ -82,6 +82,18 @@ update longtake.commands c set copied_at = clock_timestamp()
 from unnest($1::text[], $2::text[], $3::text[]) as w (tenant, actor, id)
 where c.tenant_id = w.tenant and c.actor = w.actor and c.client_command_id = w.id and c.copied_at is null;
 
+-- name: commands_copy_again
+-- LT_COMMAND has lost what it had of the last seconds, whoever put it there. $1 seconds
+update longtake.commands c set copied_at = null
+from (
+    select tenant_id, actor, client_command_id from longtake.commands
+    where copied_at is not null and accepted_at > clock_timestamp() - make_interval(secs => $1)
+    order by tenant_id, actor, client_command_id
+    for update skip locked
+) w
+where (c.tenant_id, c.actor, c.client_command_id) = (w.tenant_id, w.actor, w.client_command_id)
+returning 1;
+
 -- name: inbox_insert
 -- Keep an authentic callback; a copy is counted on the row that is there (P4).
 -- $1 id  $2 tenant  $3 provider  $4 dedupe key  $5 run id  $6 step  $7 attempt  $8 external ref  $9 type  $10 payload
