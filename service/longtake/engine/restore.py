@@ -17,7 +17,7 @@ from longtake.contracts.commands import Command, Receipt
 from longtake.contracts.pointers import decode_callback_pointers, decode_effect_pointers
 from longtake.contracts.principal import Principal
 from longtake.engine.audit import Audit
-from longtake.engine.commands import read_command
+from longtake.engine.commands import read_command, target_of
 from longtake.engine.relay import ACTOR_HEADER
 from longtake.errors import ConfigurationError, PoisonMessage, Refused
 from longtake.store import KeptMessage, RestoreStore, SweepStore, TransportMemory
@@ -54,6 +54,8 @@ class RestoreReport(msgspec.Struct, kw_only=True):
     runs_verified: int = 0
     processes_buried: int = 0
     commands_again: int = 0
+    commands_until: int = 0
+    """Sequence of the last command in LT_COMMAND that was looked at."""
     commands_known: int = 0
     commands_not_taken: list[NotTaken] = []
     orphan_pointers: list[str] = []
@@ -138,6 +140,8 @@ class Restore:
         since = None if report.restored_to is None else report.restored_to - OVERLAP
         async for message in self._memory.commands(since):
             await self._replay_one(report, message, admit)
+            report.commands_until = message.seq
+        await self._memory.note_replayed(report.commands_until)
         self._say(
             f"{report.commands_again} commands of the lost interval are admitted again, {report.commands_known} were known, "
             f"{len(report.commands_not_taken)} could not be taken"
@@ -154,7 +158,8 @@ class Restore:
             id_, kind = str(command.client_command_id), command.kind
             if kind == "cancel":
                 # Its revision is of the lost past. Who wanted a run to end must not pay for its going on.
-                command = msgspec.structs.replace(command, expected_revision=None)
+                revision = await self._store.revision(principal.tenant, target_of(command))
+                command = msgspec.structs.replace(command, expected_revision=revision)
             receipt, was_known = await admit(principal, command)
             if was_known:
                 report.commands_known += 1

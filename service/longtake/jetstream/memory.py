@@ -29,6 +29,8 @@ _COPIED, _ACTOR = "Longtake-Copied", "Longtake-Actor"
 
 class _Note(msgspec.Struct):
     store_epoch: int
+    commands_until: int = 0
+    """Sequence in LT_COMMAND up to which a restore has gone through the commands, whatever became of them."""
 
 
 class _Identified(msgspec.Struct):
@@ -44,11 +46,15 @@ class JetStreamMemory:
 
     async def epoch(self) -> int | None:
         """The highest store epoch that was noted."""
+        note = await self._note()
+        return None if note is None else note.store_epoch
+
+    async def _note(self) -> _Note | None:
         found = await self._get(LT_STORE, {"last_by_subj": STORE_SUBJECT})
         if found is None:
             return None
         try:
-            return msgspec.json.decode(found.body, type=_Note).store_epoch
+            return msgspec.json.decode(found.body, type=_Note)
         except msgspec.DecodeError as error:
             raise TransportUnavailable(
                 f"{LT_STORE} holds something that is no note of ours: {error}"
@@ -56,8 +62,16 @@ class JetStreamMemory:
 
     async def note_epoch(self, epoch: int) -> None:
         """Note an epoch; a lower one than stands there changes nothing."""
-        if epoch <= (await self.epoch() or 0):
-            return
+        note = await self._note() or _Note(0)
+        if epoch > note.store_epoch:
+            await self._write(_Note(epoch, note.commands_until))
+
+    async def note_replayed(self, seq: int) -> None:
+        """Note that a restore has gone through the commands up to there."""
+        note = await self._note() or _Note(0)
+        await self._write(_Note(note.store_epoch, seq))
+
+    async def _write(self, note: _Note) -> None:
         js = self._connection.client.jetstream(timeout=JETSTREAM_ANSWER_SECONDS)
         try:
             try:
@@ -74,14 +88,15 @@ class JetStreamMemory:
                         num_replicas=self._replicas,
                     )
                 )
-            await js.publish(STORE_SUBJECT, msgspec.json.encode(_Note(epoch)))
+            await js.publish(STORE_SUBJECT, msgspec.json.encode(note))
         except (NatsError, OSError) as error:
             raise unavailable(error) from error
 
     async def last_copied_command(self) -> tuple[str, str, str] | None:
-        """The newest command of the stream, when it is a copy of one that the store had accepted."""
+        """The newest command, when it is a copy of one that the store had accepted and no restore has gone through it."""
         found = await self._get(LT_COMMAND, {"last_by_subj": "longtake.v1.command.>"})
-        if found is None or _COPIED not in found.headers:
+        note = await self._note() or _Note(0)
+        if found is None or _COPIED not in found.headers or found.seq <= note.commands_until:
             return None
         with suppress(msgspec.DecodeError):
             id_ = msgspec.json.decode(found.body, type=_Identified).client_command_id

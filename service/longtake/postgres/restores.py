@@ -50,6 +50,12 @@ class PostgresRestoreStore:
             )
         return {row["id"]: row["what"] for row in rows}
 
+    async def revision(self, tenant: str, run_id: uuid.UUID) -> int | None:
+        """Where a run stands."""
+        with translated():
+            revision: int | None = await self._connection.fetchval(statement("run_revision"), tenant, run_id)
+        return revision
+
     async def calls_in_doubt(self) -> int:
         """Open work whose call the outside may know."""
         with translated():
@@ -59,4 +65,4 @@ class PostgresRestoreStore:
     async def finish(self, epoch: int, report: Mapping[str, object]) -> None:
         """Let processes work again."""
         with translated():
-            await self._connection.execute(statement("restore_finish"), epoch, to_json(dict(report)))
+            await self._connection.execute(statement("restore_finish"), epoch, to_json(dict(report)).decode())

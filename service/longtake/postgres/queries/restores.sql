@@ -38,6 +38,10 @@ select 'run', u.id from unnest($2::uuid[]) as u (id) where not exists (select fr
 union all
 select 'callback', u.id from unnest($3::uuid[]) as u (id) where not exists (select from longtake.inbox i where i.id = u.id);
 
+-- name: run_revision
+-- Where a run stands. $1 tenant  $2 run id
+select revision from longtake.runs where tenant_id = $1 and run_id = $2;
+
 -- name: calls_in_doubt
 -- Work that is open here and whose call the outside may know already: it is asked about first.
 select count(*) from longtake.effects where closed_at is null and receipt is null and kind = 'execute';
