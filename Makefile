@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: faults soak recovery simulate ablate exhaust help demo up test check crash crash-matrix mutants fresh-machine mission bench schemas locks doctor clean bootstrap
+.PHONY: faults soak recovery simulate ablate exhaust help demo up test check crash crash-matrix restore-drill mutants fresh-machine mission bench schemas locks doctor clean bootstrap
 
 ARGS ?=
 N ?= 20
@@ -48,6 +48,9 @@ crash: bootstrap ## kill service and servers at N seeds and check what is left  
 
 crash-matrix: bootstrap ## kill, stop and cut off a service at named points  (CELLS=suite|all POINT= ACTION= HIT=)
 	@$(BIN)/python tools/crash_matrix.py --cells $(or $(CELLS),suite) $(if $(POINT),--point $(POINT)) $(if $(ACTION),--action $(ACTION)) $(if $(HIT),--hit $(HIT)) $(ARGS)
+
+restore-drill: bootstrap ## lose 500 runs to a restore, twice, and three times with one thing left out  (RUNS=500)
+	@LONGTAKE_RESTORE_RUNS=$(or $(RUNS),500) $(BIN)/python -m pytest -q -s -n 0 tests/acceptance/test_restore.py $(ARGS)
 
 mutants: ## break decide and evolve in one line at a time; each must turn the tests red
 	@tools/bootstrap.sh run test
