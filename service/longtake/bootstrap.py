@@ -35,7 +35,7 @@ from longtake.engine.relay import Relay
 from longtake.engine.scheduler import Scheduler
 from longtake.engine.schedules import Schedules
 from longtake.engine.starter import Starter
-from longtake.engine.store_guard import StoreGuard, check_environment
+from longtake.engine.store_guard import StoreGuard
 from longtake.engine.streams import StreamGuard
 from longtake.engine.sweeper import Sweeper
 from longtake.engine.windows import Windows
@@ -53,9 +53,10 @@ from longtake.postgres.audits import PostgresAuditStore
 from longtake.postgres.callbacks import PostgresInboxStore
 from longtake.postgres.decisions import PostgresDecisionStore
 from longtake.postgres.effects import PostgresEffectStore, PostgresLeaseKeeper
+from longtake.postgres.environments import UNNAMED, check_environment, migrate_store
 from longtake.postgres.errands import PostgresErrandStore
 from longtake.postgres.keys import PostgresKeyStore
-from longtake.postgres.migrator import MigrationReport, migrate
+from longtake.postgres.migrator import MigrationReport
 from longtake.postgres.plan_checks import PostgresPlanCheckStore
 from longtake.postgres.pool import open_pool
 from longtake.postgres.reads import PostgresReads
@@ -90,15 +91,14 @@ class Addresses:
         self.nats_token = nats_token
 
 
-async def apply_migrations(postgres: Mapping[str, Any], settings: Settings | None = None) -> MigrationReport:
-    """Bring a database up to date, as the user who owns it. `settings` may arm a crash point."""
+async def apply_migrations(
+    postgres: Mapping[str, Any], settings: Settings | None = None, *, naming: bool = False
+) -> MigrationReport:
+    """Bring a database of this environment up to date, as the user who owns it (G51). `settings` may arm a crash point."""
     if settings is not None and settings.crash_point:
         arm(settings.crash_point, environment=settings.environment)
-    connection = await asyncpg.connect(**postgres)
-    try:
-        return await migrate(connection, resources.directory("migrations"))
-    finally:
-        await connection.close()
+    environment = UNNAMED if settings is None else settings.environment
+    return await migrate_store(postgres, resources.directory("migrations"), environment, naming=naming)
 
 
 class Runtime:
@@ -187,7 +187,7 @@ class Runtime:
         settings = self.settings
         control = await self._pool("relay")
         self.identity = await read_identity(control)
-        check_environment(settings.environment, self.identity)
+        check_environment(settings.environment, self.identity.environment)
         if settings.crash_point:
             arm(settings.crash_point, environment=self.identity.environment)
         epoch = self.identity.store_epoch

@@ -8,6 +8,7 @@ import asyncpg
 
 from longtake.embedded import DataDirBusy, EmbeddedServers, running_postgres
 from longtake.errors import AuthorityUnavailable, ConfigurationError
+from longtake.postgres.environments import check_store
 from longtake.postgres.pool import open_pool
 from longtake.settings import Settings
 
@@ -49,6 +50,7 @@ async def authority(settings: Settings) -> AsyncIterator[asyncpg.Pool]:
         except (AuthorityUnavailable, asyncpg.PostgresError, ValueError) as error:
             raise ConfigurationError(f"the database cannot be reached: {error}") from error
         try:
+            await check_store(pool, settings.environment)
             yield pool
         except asyncpg.UndefinedTableError as error:
             raise ConfigurationError(

@@ -59,13 +59,21 @@ def serve(
     run_until_stopped(work, with_parent=False)
 
 
-def migrate(*, data_dir: DataDir = None, config: Config = None, json: Json = False) -> None:
+def migrate(
+    *,
+    environment: Annotated[
+        str | None, Parameter(help="The environment that it belongs to; names a store without a name")
+    ] = None,
+    data_dir: DataDir = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
     """Apply the migrations that the database does not have; two at once wait for each other."""
-    settings = settings_of(config=config, data_dir=data_dir)
+    settings = settings_of(config=config, data_dir=data_dir, environment=environment)
 
     async def work() -> MigrationReport:
         async with postgres_address(settings, make=True) as address:
-            return await apply_migrations(address, settings)
+            return await apply_migrations(address, settings, naming=environment is not None)
 
     report = run(work())
     if json:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,8 @@ from longtake.cli.telemetry import observed
 from longtake.cli.workroom import workroom
 from longtake.embedded import EmbeddedServers
 from longtake.embedded.nats import write_private
+from longtake.errors import ConfigurationError
+from longtake.postgres.environments import UNNAMED
 from longtake.settings import ROLES, Settings
 from longtake.worker.registry import App, load_app
 
@@ -47,6 +50,12 @@ def up(
     LONGTAKE_POSTGRES_URL and LONGTAKE_NATS_URL name others. A development key is made once and printed once.
     """
     settings = settings_of(config=config, data_dir=data_dir, host=host, port=port, app=app)
+    if bool(settings.postgres_url) != bool(settings.nats_url) and settings.environment != UNNAMED:
+        # Hints of one's own beside a shared store would wake nobody, and take turns with those that do (G50).
+        raise ConfigurationError(
+            f"the environment {settings.environment!r} is shared: set both LONGTAKE_POSTGRES_URL and LONGTAKE_NATS_URL, "
+            "or neither"
+        )
     application = load_app(settings.app)
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -76,7 +85,7 @@ async def _everything(
             # Not before: the servers' socket wants a short path.
             stack.enter_context(workroom(settings.data_dir))
         addresses = addresses_of(settings, servers)
-        await stop.before(apply_migrations(addresses.postgres))
+        await stop.before(apply_migrations(addresses.postgres, dataclasses.replace(settings, crash_point="")))
         process = Runtime(
             settings,
             addresses,

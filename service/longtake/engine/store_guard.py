@@ -9,9 +9,9 @@ import asyncio
 
 import structlog
 
-from longtake.errors import ConfigurationError, StoreRewound, TransportUnavailable
+from longtake.errors import StoreRewound, TransportUnavailable
 from longtake.lifecycle import LoopService, Service
-from longtake.store import StoreIdentity, SweepStore, TransportMemory
+from longtake.store import SweepStore, TransportMemory
 
 AGAIN_SECONDS = 1.0
 REMEDY = "Stop every process and run `longtake doctor restore`"
@@ -68,12 +68,3 @@ async def check_store(memory: TransportMemory, store: SweepStore) -> None:
             f"it was restored. {REMEDY}"
         )
     await memory.note_epoch(identity.store_epoch)
-
-
-def check_environment(environment: str, identity: StoreIdentity) -> None:
-    """Raise ConfigurationError when the process was started for another environment than the store's."""
-    if environment != identity.environment:
-        raise ConfigurationError(
-            f"this database belongs to the environment {identity.environment!r}, and this process was started for "
-            f"{environment!r}. Set LONGTAKE_ENVIRONMENT={identity.environment} if that is what you mean."
-        )

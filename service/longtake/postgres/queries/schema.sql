@@ -25,6 +25,22 @@ insert into longtake.schema_file (name, sha256) values ($1, $2) on conflict (nam
 -- The store's identity and epochs.
 select environment, store_epoch, transport_epoch, application, restoring from longtake.store;
 
+-- name: store_there
+-- Whether this database has a longtake in it.
+select to_regclass('longtake.store') is not null;
+
+-- name: environment_read
+-- To which environment this store belongs; older schemas can be asked too.
+select environment from longtake.store;
+
+-- name: environment_name
+-- Name a store that has no name of its own yet. $1 name
+update longtake.store set environment = $1 where environment = 'default';
+
+-- name: store_in_use
+-- Whether anybody has asked this store for anything.
+select exists (select from longtake.commands);
+
 -- name: application_deploy
 -- Say which application is deployed now; returns the digest that stood before. $1 digest.
 update longtake.store set application = $1, deployed_at = clock_timestamp()
