@@ -13,6 +13,7 @@ from longtake.contracts.effects import ClaimedEffect, Report
 from longtake.contracts.outcomes import Pending, Throttled
 from longtake.contracts.pointers import decode_effect_pointers
 from longtake.crash_points import reach
+from longtake.engine.dispatcher import DOORBELL_PLANS
 from longtake.engine.hints import pack_factor
 from longtake.engine.suspects import sift
 from longtake.engine.waking import DOORBELL_RELAY
@@ -144,6 +145,9 @@ class Runner(LoopService):
             await self._claim_later(readable, error)
             return
         reach("claimed.before_ack")
+        if pointers and not claimed:
+            # Perhaps nobody has compared the plan of its run with the code that runs now: older code took it on (P15).
+            self._doorbell.ring(DOORBELL_PLANS)
         for effect in claimed:
             task = asyncio.create_task(self._attend(effect))
             self._running[task] = effect

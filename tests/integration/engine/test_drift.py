@@ -9,6 +9,7 @@ from kit.probe import eventually
 from kit.promises import promise
 from kit.runtimes import ended, fund, runtime, start_run, summary_of
 from longtake import App
+from longtake.engine.plan_check import IDLE_SECONDS
 
 SOURCE = """
 from longtake import App, Plan
@@ -128,3 +129,19 @@ async def test_a_run_keeps_the_plan_it_was_accepted_with(database, broker, tmp_p
     assert again.run_id == run_id and again.summary is not None
     assert again.summary.cost.quoted_credits == 5
     assert fresh.summary is not None and fresh.summary.cost.quoted_credits == 9
+
+
+async def test_a_run_that_older_code_accepts_beside_newer_workers_is_looked_at_at_once(
+    database, broker, tmp_path
+):
+    """In the middle of an upgrade: the claim that is refused tells whoever can compare plans, long before they look again."""
+    older, moved = deploy(tmp_path, "shop_older", price=5), tmp_path / "moved"
+    moved.mkdir()
+    newer = deploy(moved, "shop_newer", price=5)
+    work = ("dispatcher", "relay", "sweeper", "worker")
+    async with runtime(database, broker, tmp_path, older, roles=("api",)) as front:
+        await fund(front)
+        async with runtime(database, broker, tmp_path, newer, roles=work):
+            run_id = str((await start_run(front, "between", "shop@1")).run_id)
+
+            assert (await ended(front, run_id, IDLE_SECONDS / 2))["status"] == "completed"
