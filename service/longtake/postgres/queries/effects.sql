@@ -154,7 +154,8 @@ returning e.id, e.run_id, e.state, e.traceparent;
 -- Effects whose pointer must be published now: due and never published, or published by a process that is dead, or
 -- published so long ago in a stream that has since moved on (P12, P16). Marked before they are published.
 -- What was never published goes by priority, then in turn by tenant, and no further than the window of its pool: a few
--- times the slots that living workers announce, less what stands there unclaimed.
+-- times the slots that living workers announce, less what stands there unclaimed. What another relay has published since
+-- this one looked is its business (F51).
 -- $1 limit  $2 incarnation  $3 grace seconds  $4 pools whose stream shows nothing older  $5 their oldest message (null: none)
 -- $6 whether the transport epoch changed: then every pointer is lost  $7 smallest window  $8 window by slot
 with windows as (
@@ -163,7 +164,7 @@ with windows as (
     where i.alive_until > clock_timestamp() and 'worker' = any(i.roles)
     group by p.pool
 ), waiting as materialized (
-    select e.id, e.tenant_id, e.pool, e.priority, e.published_at is null as fresh,
+    select e.id, e.tenant_id, e.pool, e.priority, e.published_at, e.published_at is null as fresh,
         e.published_at is not null
         and ($6
              or exists (select from longtake.incarnations i
@@ -178,22 +179,22 @@ with windows as (
 ), standing as (
     select pool, count(*) as unclaimed from waiting where not fresh group by pool
 ), ranked as (
-    select w.id, w.pool, w.priority, w.fresh,
+    select w.id, w.pool, w.priority, w.published_at, w.fresh,
         row_number() over (partition by w.pool, w.tenant_id order by w.priority desc, w.id) as turn
     from waiting w where w.fresh or w.lost
 ), placed as (
-    select r.id, r.pool, r.priority, r.fresh, r.turn,
+    select r.id, r.pool, r.priority, r.published_at, r.fresh, r.turn,
         row_number() over (partition by r.pool, r.fresh order by r.priority desc, r.turn, r.id) as place
     from ranked r
 ), chosen as materialized (
-    select p.id, p.priority, p.turn
+    select p.id, p.priority, p.published_at, p.turn
     from placed p left join windows w on w.pool = p.pool left join standing s on s.pool = p.pool
     where not p.fresh or p.place <= coalesce(w.size, $7) - coalesce(s.unclaimed, 0)
     order by p.priority desc, p.turn, p.id
     limit $1
 ), due as materialized (
     select e.id from chosen c join longtake.effects e on e.id = c.id
-    where e.closed_at is null and e.state = 'queued'
+    where e.closed_at is null and e.state = 'queued' and e.published_at is not distinct from c.published_at
     order by e.id
     for update of e skip locked
 ), marked as (
