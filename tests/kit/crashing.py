@@ -263,6 +263,7 @@ class Service:
                 await self.two_leases()
                 self.one.signal(signal.SIGCONT)
             case "cut":
+                assert self.postgres.links, "there is something to be cut"
                 for proxy in (self.postgres, self.nats, self.front):
                     proxy.cut()
                 wire.write(b"!")

@@ -55,6 +55,11 @@ class TcpProxy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @property
+    def links(self) -> int:
+        """How many connections are open through it."""
+        return len(self._links)
+
     def cut(self) -> None:
         """Reset all open connections."""
         for client, server in list(self._links):
