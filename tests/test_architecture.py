@@ -21,6 +21,7 @@ FLOORS: dict[str, int] = {
     "settings": 0,
     "workflow": 1,
     "crash_points": 2,
+    "doorbells": 2,
     "ports": 2,
     "store": 2,
     "lifecycle": 2,
@@ -29,6 +30,7 @@ FLOORS: dict[str, int] = {
     "postgres": 4,
     "jetstream": 4,
     "memory": 4,
+    "polling": 4,
     "storage": 4,
     "worker": 5,
     "api": 5,
@@ -36,6 +38,7 @@ FLOORS: dict[str, int] = {
     "testing": 5,
     "embedded": 5,
     "bootstrap": 6,
+    "wires": 6,
     "cli": 6,
     "__main__": 6,
 }
@@ -51,6 +54,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
         ("lifecycle", "telemetry"),
         ("testing", "worker"),  # the simulated worker runs the real executor over the fakes
         ("cli", "bootstrap"),
+        ("bootstrap", "wires"),
         ("bootstrap", "cli"),
         ("__main__", "cli"),
     }

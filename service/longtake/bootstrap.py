@@ -35,18 +35,9 @@ from longtake.engine.relay import Relay
 from longtake.engine.scheduler import Scheduler
 from longtake.engine.schedules import Schedules
 from longtake.engine.starter import Starter
-from longtake.engine.store_guard import StoreGuard
-from longtake.engine.streams import StreamGuard
 from longtake.engine.sweeper import Sweeper
 from longtake.engine.windows import Windows
 from longtake.errors import ConfigurationError
-from longtake.jetstream.connection import Connection, ConnectionOptions
-from longtake.jetstream.doorbell import NatsDoorbell
-from longtake.jetstream.memory import JetStreamMemory
-from longtake.jetstream.readiness import StreamsReady
-from longtake.jetstream.services import CommandServices
-from longtake.jetstream.topology import topology_of
-from longtake.jetstream.transport import JetStreamTransport
 from longtake.lifecycle import Service, first_failure, start_all, stop_all
 from longtake.postgres.admissions import PostgresAdmissionStore
 from longtake.postgres.audits import PostgresAuditStore
@@ -67,6 +58,7 @@ from longtake.storage.objects import Objects
 from longtake.storage.secret import kept_secret
 from longtake.telemetry import recording
 from longtake.telemetry.recording import history_of, recorded
+from longtake.wires import wires_of
 from longtake.worker.executor import Executor
 from longtake.worker.heartbeat import Heartbeat
 from longtake.worker.leases import Lease
@@ -74,7 +66,7 @@ from longtake.worker.registry import App
 from longtake.worker.reporter import Reporter
 from longtake.worker.runner import Runner
 
-POOL_SIZE = {"api": 6, "dispatcher": 4, "relay": 2, "starter": 2, "sweeper": 2, "worker": 4}
+POOL_SIZE = {"api": 6, "dispatcher": 4, "polling": 2, "relay": 2, "starter": 2, "sweeper": 2, "worker": 4}
 
 DISPATCH_LANES = ((0, 1), (2, 3))
 """Parts of LT_CALLBACK by loop: while one waits for its commit the other decides (design.md 14)."""
@@ -191,21 +183,19 @@ class Runtime:
         if settings.crash_point:
             arm(settings.crash_point, environment=self.identity.environment)
         epoch = self.identity.store_epoch
-        connection = Connection(
-            ConnectionOptions(
-                servers=(self.addresses.nats_url,), role="longtake", token=self.addresses.nats_token or None
-            )
-        )
         self.sweep = PostgresSweepStore(control, incarnation=self.incarnation, owner=self.owner)
-        guard = StreamGuard(self.sweep)
-        self.transport = JetStreamTransport(
-            connection,
-            settings=topology_of(settings.redelivery_seconds),
-            on_topology=guard.seen,
-            on_behind=guard.behind,
+        self.wires = wires_of(
+            settings.transport,
+            idle_seconds=settings.idle_seconds,
+            redelivery_seconds=settings.redelivery_seconds,
+            postgres=self.addresses.postgres,
+            nats_url=self.addresses.nats_url,
+            nats_token=self.addresses.nats_token,
+            pool=control if settings.transport != "off" else await self._pool("polling"),
+            sweep=self.sweep,
+            store_epoch=epoch,
         )
-        self.doorbell = NatsDoorbell(connection)
-        guard.doorbell = self.doorbell
+        self.transport, self.doorbell = self.wires.transport, self.wires.doorbell
         publisher = recorded(self.transport.publisher, self.history, recording.PUBLISHER)
         self.hints = Hints(publisher, store_epoch=epoch)
         self.objects = Objects.in_directory(settings.data_dir / "objects")
@@ -227,8 +217,7 @@ class Runtime:
             store_epoch=epoch,
         )
         await presence.announce()
-        ready = StoreGuard(StreamsReady(self.transport), JetStreamMemory(connection), self.sweep)
-        self._services = [presence, self.transport, ready, self.doorbell, self.hints]
+        self._services = [presence, *self.wires.services, self.hints]
         if "dispatcher" in self.roles:
             store = PostgresDecisionStore(
                 await self._pool("dispatcher"), store_epoch=epoch, incarnation=self.incarnation
@@ -315,12 +304,10 @@ class Runtime:
             store_epoch=epoch,
             cursor_secret=self.secret,
             hosts=self.settings.hosts,
-            transport_linked=lambda: self.transport.connection.is_linked,
+            nats_health=self.wires.health,
         )
         requests = NatsRequests(context)
-        self._services.append(
-            CommandServices(self.transport.connection, command=requests.command, summary=requests.summary)
-        )
+        self._services += self.wires.requests(command=requests.command, summary=requests.summary)
         self.api_server = ApiServer(
             host=self.settings.host, port=self.settings.port, stopping=context.stopping
         )

@@ -24,6 +24,8 @@ class Settings:
     """A NATS of one's own; empty: the embedded one."""
     nats_token: typed_settings.SecretStr = field(default=typed_settings.SecretStr(""), repr=False)
     """The token that NATS asks for, if it does."""
+    transport: str = "jetstream"
+    """jetstream, or off: no broker at all, everything through Postgres (G54)."""
     environment: str = "default"
     """Must be the name in the store: a laptop pointed at another environment's database is refused (G51)."""
     data_dir: Path = Path(".longtake")
@@ -94,6 +96,8 @@ class Settings:
         ):
             if url and urlsplit(url).scheme not in schemes:
                 raise ConfigurationError(f"LONGTAKE_{name} must begin with {schemes[0]}://")
+        if self.transport not in ("jetstream", "off"):
+            raise ConfigurationError(f"LONGTAKE_TRANSPORT is {self.transport!r}; use jetstream or off")
         if self.traces not in ("none", "file", "otlp"):
             raise ConfigurationError(f"LONGTAKE_TRACES is {self.traces!r}; use none, file or otlp")
         secret = str(self.callback_secret)

@@ -76,7 +76,7 @@ class ApiContext:
     """Signs the cursors of pages."""
     hosts: tuple[str, ...] = ()
     """Host names that requests may name besides loopback; `*` takes any."""
-    transport_linked: Callable[[], bool] = lambda: True
+    nats_health: Callable[[], str] = lambda: "up"
     """Whether NATS is connected now; told by /health/ready, needed by nothing."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server stops: endless answers end."""

@@ -21,7 +21,7 @@ async def get_ready(api: Api) -> Response[Ready]:
         Ready(
             status="ready",
             postgres="up",
-            nats="up" if api.transport_linked() else "down",
+            nats=api.nats_health(),
             store_epoch=api.store_epoch,
         ),
         headers={"Cache-Control": "no-store"},

@@ -29,6 +29,14 @@ AppName = Annotated[
     Parameter(name="--app", help="The application as module:attribute (LONGTAKE_APP, videoads:app)"),
 ]
 
+TransportName = Annotated[
+    str | None,
+    Parameter(
+        name="--transport",
+        help="jetstream, or off: no broker, all through Postgres (LONGTAKE_TRANSPORT, jetstream)",
+    ),
+]
+
 
 class UpFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a running `up` says of itself, in a file of the data directory."""

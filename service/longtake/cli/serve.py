@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from longtake.bootstrap import Runtime, apply_migrations
 from longtake.cli.authority import postgres_address
 from longtake.cli.output import Json, print_json, print_line
-from longtake.cli.place import AppName, Config, DataDir, settings_of
+from longtake.cli.place import AppName, Config, DataDir, TransportName, settings_of
 from longtake.cli.process import StopSignal, run, run_until_stopped
 from longtake.cli.telemetry import observed
 from longtake.cli.up import addresses_of, until_stopped
@@ -25,13 +25,15 @@ def serve(
     data_dir: DataDir = None,
     app: AppName = None,
     config: Config = None,
+    transport: TransportName = None,
     json: Json = False,
 ) -> None:
     """Run some roles until a signal comes. LONGTAKE_POSTGRES_URL and LONGTAKE_NATS_URL name the servers."""
-    settings = settings_of(config=config, data_dir=data_dir, host=host, port=port, app=app)
-    missing = [
-        f"LONGTAKE_{name.upper()}" for name in ("postgres_url", "nats_url") if not getattr(settings, name)
-    ]
+    settings = settings_of(
+        config=config, data_dir=data_dir, host=host, port=port, app=app, transport=transport
+    )
+    needed = ("postgres_url",) if settings.transport == "off" else ("postgres_url", "nats_url")
+    missing = [f"LONGTAKE_{name.upper()}" for name in needed if not getattr(settings, name)]
     if missing:
         raise ConfigurationError(
             f"serve needs {' and '.join(missing)}; `longtake up` runs everything with servers of its own"

@@ -13,7 +13,17 @@ from cyclopts import Parameter
 
 from longtake.bootstrap import Addresses, Runtime, apply_migrations
 from longtake.cli.output import Json, print_json, print_line
-from longtake.cli.place import KEY_FILE, AppName, Config, DataDir, UpFacts, forget_up, settings_of, write_up
+from longtake.cli.place import (
+    KEY_FILE,
+    AppName,
+    Config,
+    DataDir,
+    TransportName,
+    UpFacts,
+    forget_up,
+    settings_of,
+    write_up,
+)
 from longtake.cli.process import StopSignal, run_until_stopped
 from longtake.cli.telemetry import observed
 from longtake.cli.workroom import workroom
@@ -39,6 +49,7 @@ def up(
     ] = None,
     app: AppName = None,
     config: Config = None,
+    transport: TransportName = None,
     detached: Annotated[
         bool, Parameter(negative=(), help="Go on when the process that started this one is gone")
     ] = False,
@@ -49,8 +60,11 @@ def up(
     Postgres and NATS are started from their packages, with data under the data directory, unless
     LONGTAKE_POSTGRES_URL and LONGTAKE_NATS_URL name others. A development key is made once and printed once.
     """
-    settings = settings_of(config=config, data_dir=data_dir, host=host, port=port, app=app)
-    if bool(settings.postgres_url) != bool(settings.nats_url) and settings.environment != UNNAMED:
+    settings = settings_of(
+        config=config, data_dir=data_dir, host=host, port=port, app=app, transport=transport
+    )
+    half = settings.transport != "off" and bool(settings.postgres_url) != bool(settings.nats_url)
+    if half and settings.environment != UNNAMED:
         # Hints of one's own beside a shared store would wake nobody, and take turns with those that do (G50).
         raise ConfigurationError(
             f"the environment {settings.environment!r} is shared: set both LONGTAKE_POSTGRES_URL and LONGTAKE_NATS_URL, "
@@ -77,8 +91,9 @@ async def _everything(
     """Servers, schema and roles, ended in the opposite order whatever happens."""
     async with contextlib.AsyncExitStack() as stack:
         servers = None
-        if not (settings.postgres_url and settings.nats_url):
-            servers = EmbeddedServers(settings.data_dir)
+        has_broker = bool(settings.nats_url) or settings.transport == "off"
+        if not (settings.postgres_url and has_broker):
+            servers = EmbeddedServers(settings.data_dir, broker=settings.transport != "off")
             # Should a start be cut short, it cleans up after itself.
             await stop.before(servers.start())
             stack.push_async_callback(servers.stop)
@@ -105,7 +120,7 @@ def addresses_of(settings: Settings, servers: EmbeddedServers | None) -> Address
     nats_url, nats_token = settings.nats_url, str(settings.nats_token) or None
     if servers is not None and not settings.postgres_url:
         postgres = servers.postgres_connect_kwargs()
-    if servers is not None and not settings.nats_url:
+    if servers is not None and not settings.nats_url and settings.transport != "off":
         nats_url, nats_token = servers.nats_url, servers.nats_token
     return Addresses(postgres, nats_url, nats_token)
 

@@ -46,10 +46,13 @@ class EmbeddedServers:
         data_dir: Path,
         *,
         profile: Profile = DURABLE,
+        broker: bool = True,
         isolation: Isolation = "auto",
         state_root: Path = STATE_ROOT,
     ) -> None:
+        """`broker`: with a nats-server beside Postgres."""
         self.data_dir = Path(os.path.abspath(data_dir))
+        self._broker = broker
         self._profile = profile
         self._isolation = isolation
         self._state_root = state_root
@@ -72,7 +75,8 @@ class EmbeddedServers:
             await self.stop()
             raise
         self._started.set()
-        log.info("longtake.embedded_started", data_dir=str(self.data_dir), nats=self.nats_url)
+        nats = self.nats_url if self._broker else None
+        log.info("longtake.embedded_started", data_dir=str(self.data_dir), nats=nats)
 
     async def started(self) -> None:
         """Return once both servers answer."""
@@ -144,11 +148,14 @@ class EmbeddedServers:
         logs = self.data_dir / "log"
         logs.mkdir(mode=0o700, exist_ok=True)
         self._postgres = PostgresServer(seat, self._profile, logs / "postgres.log")
-        self._nats = NatsServer(nats_program(), self.data_dir / "nats", self._profile, logs / "nats.log")
+        wanted: list[PostgresServer | NatsServer] = [self._postgres]
+        if self._broker:
+            self._nats = NatsServer(nats_program(), self.data_dir / "nats", self._profile, logs / "nats.log")
+            wanted.append(self._nats)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._start_one(self._postgres))
-                group.create_task(self._start_one(self._nats))
+                for server in wanted:
+                    group.create_task(self._start_one(server))
         except ExceptionGroup as failures:
             # One reason is enough for a reader; the other server was merely told to stop.
             raise failures.exceptions[0] from None

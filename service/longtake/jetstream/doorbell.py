@@ -1,12 +1,10 @@
 """Doorbells: lossy wake-ups between roles, in this process and others (P24).
 
-Whoever makes work rings; whoever sleeps until the next due time wakes early. A lost ring costs one polling interval, never work. A
-ring in this process does not go through NATS. A ring for a later moment wakes then: waking everybody now for work that is due in
-twenty seconds would cost a query each. Leaves to others: the polling that is the truth.
+A lost ring costs one polling interval, never work. A ring in this process does not go through NATS. Leaves to others: who
+waits and is woken here (doorbells.py), the polling that is the truth.
 """
 
 import asyncio
-import re
 import uuid
 from datetime import UTC, datetime
 from typing import Final
@@ -15,6 +13,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
+from longtake.doorbells import LocalDoorbell
 from longtake.errors import TransportUnavailable
 from longtake.jetstream.connection import Connection
 from longtake.jetstream.ending import end_task
@@ -23,20 +22,14 @@ from longtake.telemetry import get_logger
 log = get_logger(__name__)
 
 SUBJECT: Final = "longtake.v1.doorbell."
-HORIZON_SECONDS: Final = 30.0
-"""Sleepers wake by themselves within this time (P24), so a ring for later than that tells them nothing."""
-NAMES_MAX: Final = 4096
-
-_NAME = re.compile(r"^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,3}$")
 
 
-class NatsDoorbell:
+class NatsDoorbell(LocalDoorbell):
     """The port `Doorbell`; without a connection it rings in this process alone."""
 
     def __init__(self, connection: Connection | None = None) -> None:
+        super().__init__()
         self._connection = connection
-        self._bells: dict[str, asyncio.Event] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._outbox: dict[str, datetime | None] = {}
         self._outbox_filled = asyncio.Event()
         self._me = uuid.uuid4().hex[:12]
@@ -58,67 +51,16 @@ class NatsDoorbell:
             self._connection.off_link(self._on_link)
         sender, self._sender = self._sender, None
         await end_task(sender)
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self.forget_timers()
 
     def ring(self, name: str, *, due_at: datetime | None = None) -> None:
         """Wake whoever waits for `name`, now or when it is due, in this process and others."""
-        if not _NAME.fullmatch(name):
-            raise ValueError(
-                f"a doorbell cannot be called {name!r}; use 1 to 4 tokens of letters, digits, '_', '-', with dots between"
-            )
-        self._ring_here(name, due_at)
+        super().ring(name, due_at=due_at)
         if self._sender is not None:
             # Many rings of one name before the sender runs are one message, of the earliest time.
             waiting = self._outbox.get(name, due_at)
             self._outbox[name] = None if waiting is None or due_at is None else min(waiting, due_at)
             self._outbox_filled.set()
-
-    async def wait(self, name: str, *, timeout_seconds: float) -> bool:
-        """Return True when rung since the last wait, False after the timeout."""
-        bell = self._bell(name)
-        if bell is None:
-            raise ValueError(
-                f"more than {NAMES_MAX} doorbells; names must come from a small set, not from ids"
-            )
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                await bell.wait()
-        except TimeoutError:
-            return False
-        bell.clear()
-        return True
-
-    def _bell(self, name: str) -> asyncio.Event | None:
-        bell = self._bells.get(name)
-        if bell is None and len(self._bells) < NAMES_MAX:
-            bell = self._bells[name] = asyncio.Event()
-        return bell
-
-    def _ring_here(self, name: str, due_at: datetime | None) -> None:
-        bell = self._bell(name)
-        if bell is None:
-            return
-        seconds = 0.0 if due_at is None else (due_at - datetime.now(UTC)).total_seconds()
-        if seconds <= 0:
-            bell.set()
-        elif seconds <= HORIZON_SECONDS:
-            self._ring_later(name, bell, seconds)
-
-    def _ring_later(self, name: str, bell: asyncio.Event, seconds: float) -> None:
-        # Only the earliest time of a name is kept: whoever wakes then asks the store for the next one.
-        loop = asyncio.get_running_loop()
-        timer = self._timers.get(name)
-        if (
-            timer is not None
-            and not timer.cancelled()
-            and loop.time() < timer.when() <= loop.time() + seconds
-        ):
-            return
-        if timer is not None:
-            timer.cancel()
-        self._timers[name] = loop.call_later(seconds, bell.set)
 
     async def _on_link(self, client: Client) -> None:
         if client is not self._subscribed:
@@ -133,7 +75,7 @@ class NatsDoorbell:
             due_at = datetime.fromtimestamp(int(due) / 1000, UTC) if due else None
         except (ValueError, OverflowError, OSError):
             due_at = None
-        self._ring_here(message.subject.removeprefix(SUBJECT), due_at)
+        self.ring_here(message.subject.removeprefix(SUBJECT), due_at)
 
     async def _send(self, connection: Connection) -> None:
         while True:

@@ -38,6 +38,7 @@ from longtake.store.sweeping import (
     StoreIdentity,
     SweepStore,
 )
+from longtake.store.waiting import WaitingStore
 from longtake.store.working import EffectStore, LeaseKeeper
 
 __all__ = [
@@ -83,5 +84,6 @@ __all__ = [
     "SweepStore",
     "TransportMemory",
     "UncheckedRun",
+    "WaitingStore",
     "read_signal",
 ]

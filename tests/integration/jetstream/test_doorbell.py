@@ -12,7 +12,7 @@ from kit.probe import eventually
 from kit.proxy import TcpProxy
 from kit.transports import barrier, begun
 from longtake.jetstream import Connection, ConnectionOptions, NatsDoorbell
-from longtake.jetstream.doorbell import HORIZON_SECONDS, NAMES_MAX
+from longtake.doorbells import HORIZON_SECONDS, NAMES_MAX
 
 
 @pytest_asyncio.fixture

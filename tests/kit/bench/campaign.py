@@ -14,7 +14,7 @@ from kit.bench import Fault
 from kit.bench.cluster import Bench
 from kit.bench.workload import Workload
 from kit.runtimes import FUNDS, PRINCIPAL
-from longtake.testing.checking import Verdict, judge, read_history, read_store, read_witness
+from longtake.testing.checking import Verdict, judge, read_history, read_witness
 from longtake.testing.checking.kept import keep_store
 
 RUNS = 220
@@ -92,7 +92,7 @@ async def campaign(
             await fault.heal(bench)
             playing.cancel()
             await asyncio.gather(playing, return_exceptions=True)
-        store = await read_store(await bench.connect())
+        store = await bench.dump()
         deaths = sum(role.deaths for role in bench.roles.values())
     keep_store(bench.history_dir, store)
     # The roles have ended: nobody writes history any more.

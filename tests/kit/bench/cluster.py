@@ -30,7 +30,7 @@ from longtake.bootstrap import apply_migrations
 from longtake.embedded import DURABLE, EmbeddedServers
 from longtake.postgres.keys import PostgresKeyStore
 from longtake.postgres.pool import open_pool
-from longtake.testing.checking import Recorder
+from longtake.testing.checking import Recorder, StoreDump, read_store
 
 ROLES = ("api", "dispatcher", "relay", "sweeper", "worker")
 TWO_OF_EACH = tuple(f"{role}-{number}" for role in ROLES for number in (1, 2))
@@ -151,7 +151,9 @@ class RoleProcess:
 class Bench:
     """The service."""
 
-    def __init__(self, folder: Path, *, seed: int, app: str) -> None:
+    def __init__(self, folder: Path, *, seed: int, app: str, settings: Mapping[str, Any]) -> None:
+        self.settings: dict[str, Any] = {**SETTINGS, **settings}
+        """Of roles that begin from now on."""
         self.folder = folder
         self.seed = seed
         self.chance = random.Random(f"bench|{seed}")
@@ -181,9 +183,10 @@ class Bench:
         seed: int,
         app: str = "kit.bench.app:app",
         roles: Sequence[str] = TWO_OF_EACH,
+        **settings: Any,
     ) -> "AsyncIterator[Bench]":
-        """A running bench."""
-        bench = cls(folder, seed=seed, app=app)
+        """A running bench. `settings`: of the roles, besides those of the bench."""
+        bench = cls(folder, seed=seed, app=app, settings=settings)
         async with AsyncExitStack() as stack:
             await bench._open(stack, roles)
             yield bench
@@ -221,8 +224,22 @@ class Bench:
         """The processes of a role."""
         return [process for process in self.roles.values() if process.role == role]
 
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[asyncpg.Connection]:
+        """A connection for a block, as `connect` gives it."""
+        connection = await self.connect()
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+    async def dump(self) -> StoreDump:
+        """Everything the store holds."""
+        async with self.connected() as connection:
+            return await read_store(connection)
+
     async def connect(self) -> asyncpg.Connection:
-        """A connection of one's own, past the proxy, as soon as Postgres answers."""
+        """A connection of one's own, past the proxy, as soon as Postgres answers; whoever asks closes it."""
 
         async def there() -> asyncpg.Connection | None:
             with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
@@ -233,11 +250,8 @@ class Bench:
 
     async def backlog(self) -> dict[str, int]:
         """How much is open: runs, commands, effects, callbacks."""
-        connection = await self.connect()
-        try:
+        async with self.connected() as connection:
             return dict(await connection.fetchrow(OPEN))
-        finally:
-            await connection.close()
 
     async def settled(self, seconds: float) -> None:
         """Return when nothing is open. Raises TimeoutError with what is."""
@@ -257,7 +271,7 @@ class Bench:
         """Begin a process of a role; `ready` is set when it works."""
         number = next(self._numbers)
         said = self.folder / f"ready-{number}"
-        settings: dict[str, Any] = {**SETTINGS, "history_dir": str(self.history_dir)}
+        settings: dict[str, Any] = {**self.settings, "history_dir": str(self.history_dir)}
         if role.name in self._ports:
             settings["port"] = self._ports[role.name]
         settings["public_url"] = self.api_urls[0 if role.name.endswith("-1") else -1]

@@ -16,7 +16,7 @@ from kit.bench.catalogue import all_faults
 from kit.bench.cluster import Bench
 from kit.bench.workload import Session
 from longtake.contracts.summary import TERMINAL
-from longtake.testing.checking import Op, Verdict, judge, read_history, read_store, read_witness
+from longtake.testing.checking import Op, Verdict, judge, read_history, read_witness
 from longtake.testing.checking.kept import keep_store
 
 BETWEEN_SECONDS = (5.0, 40.0)
@@ -132,7 +132,7 @@ async def soak(
             for task in (playing, watching):
                 task.cancel()
             await asyncio.gather(playing, watching, return_exceptions=True)
-        store = await read_store(await bench.connect())
+        store = await bench.dump()
     keep_store(bench.history_dir, store)
     history = read_history(bench.history_dir)
     verdict = judge(
