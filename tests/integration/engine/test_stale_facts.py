@@ -1,11 +1,13 @@
 """What comes when all is over: each is answered, kept where somebody can find it, and without effect (F60-F67)."""
 
+import asyncio
 import uuid
 
 import msgspec
 
 from kit.hand_work import Bench
 from kit.outside import outside_app, signed
+from kit.probe import eventually
 from kit.promises import promise
 from kit.runtimes import PRINCIPAL, fund, runtime, start_run, summary_of
 from longtake import Failed
@@ -13,6 +15,7 @@ from longtake.contracts.commands import Command
 from longtake.contracts.effects import Report
 from longtake.contracts.ids import callback_token_for
 from longtake.engine.dispatcher import Pointers
+from longtake.postgres.statements import statement
 
 LATE = msgspec.json.encode(Failed(error_class="provider_bug", message="much later", provider_cost=3))
 STANDING = """select r.status, r.revision, r.head_hash, (select count(*) from longtake.effects) as effects,
@@ -82,3 +85,38 @@ async def test_a_stale_claim_report_callback_cancel_and_input(database, broker, 
     assert answers == ["action-not-available"] * 2
     assert refused == 2
     assert dict(after) == dict(before)
+
+
+@promise("G37")
+async def test_a_receipt_that_waited_for_another_is_kept_beside_it(database, broker, tmp_path):
+    """Two holders report in the same moment. The second waits for the first's commit, and must see it in the row it locked."""
+    async with runtime(database, broker, tmp_path, outside_app(), roles=("api",)) as process:
+        await fund(process)
+        bench = await Bench.open(process)
+        first = await database.connect()
+        try:
+            await start_run(process, "both", "outside@1")
+            (effect,) = await bench.claim()
+            uncommitted = first.transaction()
+            await uncommitted.start()
+            await first.fetch(
+                statement("receipts_store"), [effect.id], [effect.fence], ["one"], [LATE.decode()], [None]
+            )
+            second = asyncio.create_task(
+                bench.effects.report(
+                    [Report(effect_id=effect.id, fence=effect.fence + 1, owner="two", outcome=LATE)]
+                )
+            )
+
+            async def waits() -> bool:
+                return await bench.pool.fetchval("select exists (select from pg_locks where not granted)")
+
+            await eventually(waits, "the second to wait for the row")
+            await uncommitted.commit()
+            looked_at = await second
+            stands = await bench.pool.fetchval("select reporter from longtake.effects")
+            late = await bench.pool.fetch("select owner from longtake.late_receipts")
+        finally:
+            await bench.close()
+
+    assert (stands, [row["owner"] for row in late], looked_at) == ("one", ["two"], [])

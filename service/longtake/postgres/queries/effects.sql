@@ -75,13 +75,15 @@ returning id;
 
 -- name: receipts_store
 -- Store receipts whatever their fence; the first one of an effect stands, a later one is kept apart (P1).
--- An effect that was closed without a receipt is opened again for the reducer to look at.
+-- An effect that was closed without a receipt is opened again for the reducer to look at. Which one stands is read of the
+-- locked row: to the statement's own snapshot a receipt that it has waited for is not there.
 -- $1 effect ids (ascending)  $2 fences  $3 owners  $4 receipts  $5 traceparents
 with w as (
     select * from unnest($1::uuid[], $2::bigint[], $3::text[], $4::json[], $5::text[])
         as u (id, fence, owner, receipt, traceparent)
 ), held as materialized (
-    select e.id, e.receipt is null as free, e.tenant_id from w join longtake.effects e on e.id = w.id
+    select e.id, e.receipt is null as free, e.report_fence, e.reporter, e.tenant_id
+    from w join longtake.effects e on e.id = w.id
     order by e.id for update of e
 ), stored as (
     update longtake.effects e set receipt = w.receipt, reporter = w.owner, report_fence = w.fence,
@@ -93,8 +95,7 @@ with w as (
 ), late as (
     insert into longtake.late_receipts (effect_id, fence, tenant_id, owner, receipt)
     select w.id, w.fence, h.tenant_id, w.owner, w.receipt from w join held h on h.id = w.id
-    join longtake.effects e on e.id = w.id
-    where not h.free and not (e.report_fence = w.fence and e.reporter = w.owner)
+    where not h.free and not (h.report_fence = w.fence and h.reporter = w.owner)
     on conflict (effect_id, fence) do nothing
 )
 select id, run_id from stored;
