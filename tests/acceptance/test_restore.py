@@ -26,6 +26,7 @@ def home():
     shutil.rmtree(path, ignore_errors=True)
 
 
+@pytest.mark.timeout(300 + 6 * RUNS)
 async def test_a_restored_store_catches_up_without_paying_twice(home, monkeypatch):
     """The same backup twice, then three restores that leave out one thing each, and are found out by it."""
     async with drill(home, monkeypatch) as it:
