@@ -78,6 +78,13 @@ async def reel(of: Service, session: RecordedClient, number: int) -> None:
     await ended(of, session, await begun(session, f"reel-{number}", "reel@1", {}))
 
 
+async def copied(of: Service, session: RecordedClient, number: int) -> None:
+    """A paid shot, and the relay has copied every command: the next one is copied by another pass."""
+    await reel(of, session, number)
+    query = "select count(*) = 0 from longtake.commands where copied_at is null and channel = 'http'"
+    await eventually(lambda: of.pool.fetchval(query), "the commands to be copied", CELL_SECONDS)
+
+
 def simple(workflow: str) -> Round:
     """A run of a workflow without a question."""
 
@@ -270,6 +277,7 @@ SPECIAL: dict[str, Act] = {
     "pulled.before_decode": rounds(sent),
     "committed.before_ack": rounds(sent),
     "acked": rounds(sent),
+    "puback.before_mark": rounds(copied),
     "claimed.before_publish": rounds(simple("crowd")),
     "mid_batch": rounds(simple("crowd")),
     "put_back.before_bell": rounds(simple("crowd")),
