@@ -11,7 +11,7 @@ Postgres: they run at once. Leaves to others: a provider (nobody is called), the
 import asyncio
 import random
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -200,15 +200,17 @@ class Races:
             )
         }
         found += [f"the receipt {sent} is nowhere" for sent in sorted(self._sent - kept, key=str)]
-        closing = Counter(
-            (row["run_id"], row["step"], row["attempt"])
-            for row in await pool.fetch(
-                "select run_id, data->>'step' as step, (data->>'attempt')::integer as attempt from longtake.events "
-                "where type = any($1)",
-                list(CLOSING),
-            )
-        )
-        found += [f"the attempt {key} ended {times} times" for key, times in closing.items() if times > 1]
+        closing: dict[tuple[uuid.UUID, str, int], list[str]] = defaultdict(list)
+        for row in await pool.fetch(
+            "select run_id, data->>'step' as step, (data->>'attempt')::integer as attempt, type from longtake.events "
+            "where type = any($1) order by run_id, seq",
+            list(CLOSING),
+        ):
+            closing[row["run_id"], row["step"], row["attempt"]].append(row["type"])
+        for key, types in closing.items():
+            # A step that waits for a person afterwards has ended once all the same.
+            if len(ends := [type_ for type_ in types if type_ != "step_blocked"]) > 1:
+                found.append(f"the attempt {key} ended as {ends}")
         for row in await pool.fetch(
             "select id, run_id, step, attempt, disposition, report_fence < fence as old from longtake.effects "
             "where kind = 'execute' and receipt is not null"
@@ -218,7 +220,7 @@ class Races:
                 found.append(f"nobody looked at the receipt of {row['id']}")
             elif row["disposition"] != "applied" and row["id"] not in self._disturbed:
                 key = (row["run_id"], row["step"], row["attempt"])
-                if row["id"] not in self._opened or not closing[key]:
+                if row["id"] not in self._opened or key not in closing:
                     found.append(f"the receipt of the current attempt {key} was {row['disposition']}")
         for run_id in self.runs:
             found += [f"money: {problem}" for problem in await self._process.audit.prove(run_id, "acme")]
