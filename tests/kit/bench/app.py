@@ -104,7 +104,13 @@ class Speak(Shoot):
 
 
 class Greedy(Shoot):
-    """Never the same key."""
+    """Asks for work under another key each time, and cannot look for what it asked for."""
+
+    async def poll(self, call: Any) -> Any:
+        return Succeeded(external_ref=call.external_ref)
+
+    async def reconcile(self, call: Any) -> Any:
+        return NotFound(evidence="who knows under which key it was")
 
     def key(self, call: Any) -> str:
         return uuid.uuid4().hex
