@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: faults soak recovery simulate ablate exhaust help demo up test check crash crash-matrix restore-drill mutants fresh-machine mission bench schemas locks doctor clean bootstrap
+.PHONY: faults sigterm soak recovery simulate ablate exhaust help demo up test check crash crash-matrix restore-drill mutants fresh-machine mission bench schemas locks doctor clean bootstrap
 
 ARGS ?=
 N ?= 20
@@ -66,6 +66,10 @@ faults: ## hurt a service of separate processes and judge it  (FAULTS=N07,N11 SE
 soak: ## load and faults for a while  (MINUTES=10 SEED=1)
 	@tools/bootstrap.sh run test
 	@$(BIN)/python tools/soak.py --minutes $(MINUTES) --seed $(SEED) $(ARGS)
+
+sigterm: ## tell workers to stop at random moments  (N=200 SEED=1)
+	@tools/bootstrap.sh run test
+	@$(BIN)/python tools/sigterm.py --times $(if $(filter file,$(origin N)),200,$(N)) --seed $(SEED) $(ARGS)
 
 recovery: ## from a kill to the next decision, printed
 	@tools/bootstrap.sh run test

@@ -20,6 +20,7 @@ from longtake.contracts.outcomes import (
     Outcome,
     Submitted,
     Succeeded,
+    Throttled,
     Unknown,
 )
 from longtake.crash_points import reach, reach_unanswered
@@ -94,8 +95,14 @@ class Executor:
             callback_url=lambda provider: self._callback_url(effect, provider),
         )
 
-    async def run(self, effect: ClaimedEffect, call: Call) -> Finished:
-        """Execute. Raises LeaseLost when the call may not be opened any more, AuthorityUnavailable when nobody knows."""
+    async def run(
+        self, effect: ClaimedEffect, call: Call, *, trusted: Callable[[], bool] = lambda: True
+    ) -> Finished:
+        """Execute. Raises LeaseLost when the call may not be opened any more, AuthorityUnavailable when nobody knows.
+
+        `trusted`: whether the lease is surely ours. When it is not, no request of any kind leaves (F49): the outcome is
+        that nothing was taken, and putting it back asks the authority, by the fence.
+        """
         activity = self._activities[effect.activity]
         with span(
             SPAN_EFFECT_EXECUTE,
@@ -110,6 +117,8 @@ class Executor:
             },
         ) as hop:
             reach("acked.before_provider")
+            if effect.asks != "no" and not trusted():
+                return _unsent(hop.traceparent)
             if (known := await known_outside(effect, activity, call)) is not None:
                 outcome, encoded = checked(known)
                 hop.set(OUTCOME, str(type(outcome).__struct_config__.tag))
@@ -118,6 +127,9 @@ class Executor:
             if opened and not await self._store.open_call(effect_id=effect.id, fence=effect.fence):
                 raise LeaseLost(effect.id, effect.fence)
             call.traceparent = hop.traceparent
+            # Also after the door was opened: this process may have stood still since, and another have begun.
+            if not trusted():
+                return _unsent(hop.traceparent)
             try:
                 outcome = await reach_unanswered("provider_in_flight", _invoke(activity, call), patient=True)
                 reach("provider_ok.before_receipt")
@@ -136,6 +148,11 @@ class Executor:
             outcome, encoded = checked(outcome)
             hop.set(OUTCOME, str(type(outcome).__struct_config__.tag))
             return Finished(outcome=outcome, encoded=encoded, traceparent=hop.traceparent)
+
+
+def _unsent(traceparent: str | None) -> Finished:
+    outcome, encoded = checked(Throttled(retry_after_seconds=0, scope="lease"))
+    return Finished(outcome=outcome, encoded=encoded, traceparent=traceparent)
 
 
 def _token_of(effect: ClaimedEffect) -> str:

@@ -14,7 +14,7 @@ import structlog
 
 from longtake.errors import AuthorityUnavailable
 from longtake.store import LeaseKeeper
-from longtake.worker.leases import Lease
+from longtake.worker.leases import Lease, Trust
 
 log = structlog.get_logger("longtake.worker.heartbeat")
 
@@ -28,6 +28,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     on_lost: Callable[[], None]
     """Called in the loop that started the heartbeat."""
     progress: Callable[[], int | None]
+    trust: Trust | None = None
+    """Moved on by each renewal."""
 
 
 class Heartbeat:
@@ -118,6 +120,9 @@ class Heartbeat:
             log.warning("longtake.heartbeat_delayed", leases=len(due), reason=str(error))
             return
         self._renewed.update({(id_, due[id_].fence): (now, progress.get(id_)) for id_ in ours})
+        for id_ in ours:
+            if (trust := due[id_].trust) is not None:
+                trust.renew(due[id_].lease.seconds, since=now)
         self._tell(due, due.keys() - ours)
 
     def _is_due(self, held: Held, now: float, progress: int | None) -> bool:

@@ -4,6 +4,8 @@ A short lease is noticed soon when its holder dies; a long one forgives a holder
 Every claim begins as the default; its first heartbeat makes it what its activity asks for.
 """
 
+import time
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -11,6 +13,8 @@ import msgspec
 from longtake.contracts.effects import EffectKind
 
 LeaseProfile = Literal["default", "long"]
+MARGIN = 0.1
+"""The share of a lease in which its holder no longer relies on it."""
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +29,28 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"a lease of {self.seconds} s does not hold for two beats of {self.beat_seconds} s"
             )
+
+
+class Trust:
+    """How long a lease is surely ours without asking: from before it was asked for, its time less a margin (F47, F49).
+
+    Counted by the monotonic clock of this process, which nobody sets and which goes on while the process stands still.
+    Its heartbeat's thread moves it on; the loop reads it.
+    """
+
+    def __init__(self, seconds: float, *, since: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`since`: on that clock, a moment before the authority was asked for the lease."""
+        self._clock = clock
+        self._until = since + seconds * (1 - MARGIN)
+
+    def renew(self, seconds: float, *, since: float) -> None:
+        """It was renewed; what was asked for earlier shortens nothing."""
+        self._until = max(self._until, since + seconds * (1 - MARGIN))
+
+    @property
+    def holds(self) -> bool:
+        """Whether nobody else can have the lease yet."""
+        return self._clock() < self._until
 
 
 LONG = Lease(seconds=300, beat_seconds=45.0)

@@ -5,7 +5,9 @@ The message is acked as soon as the claim stands: from there the lease is the on
 
 import asyncio
 import random
+import time
 import uuid
+from collections.abc import Collection
 
 import structlog
 
@@ -25,7 +27,7 @@ from longtake.telemetry.attributes import BATCH_SIZE, EFFECT_POOL, SPAN_EFFECT_C
 from longtake.telemetry.tracing import extract, is_enabled, span, traces_of
 from longtake.worker.executor import Executor, Finished
 from longtake.worker.heartbeat import Heartbeat, Held
-from longtake.worker.leases import Lease, lease_of
+from longtake.worker.leases import Lease, Trust, lease_of
 from longtake.worker.reporter import Reporter
 
 FETCH_SECONDS = 5.0
@@ -95,7 +97,7 @@ class Runner(LoopService):
                     await asyncio.gather(fetching, return_exceptions=True)
                     break
                 try:
-                    await self._take(fetching.result(), free)
+                    await self._take(fetching.result(), free, stopping)
                 except TransportUnavailable:
                     await asyncio.sleep(AWAY_SECONDS)
         finally:
@@ -103,8 +105,8 @@ class Runner(LoopService):
             await subscription.close()
             await self._wind_down()
 
-    async def _take(self, deliveries: list[Delivery], free: int) -> None:
-        """Claim what the messages point at, ack them, begin the work."""
+    async def _take(self, deliveries: list[Delivery], free: int, stopping: asyncio.Event) -> None:
+        """Claim what the messages point at, ack them, begin the work; told to stop meanwhile, give it back (F74)."""
         if not deliveries:
             return
         pointers: list[tuple[uuid.UUID, int]] = []
@@ -132,6 +134,7 @@ class Runner(LoopService):
                 links=_traces_of(readable),
                 attributes={EFFECT_POOL: self.pool, BATCH_SIZE: len(pointers)},
             ) as hop:
+                asked_at = time.monotonic()
                 claimed = await self._effects.claim(
                     claim_id=uuid.uuid4(),
                     effects=pointers,
@@ -148,8 +151,11 @@ class Runner(LoopService):
         if pointers and not claimed:
             # Perhaps nobody has compared the plan of its run with the code that runs now: older code took it on (P15).
             self._doorbell.ring(DOORBELL_PLANS)
+        if stopping.is_set():
+            await self._release(claimed)
+            claimed = []
         for effect in claimed:
-            task = asyncio.create_task(self._attend(effect))
+            task = asyncio.create_task(self._attend(effect, Trust(self._lease.seconds, since=asked_at)))
             self._running[task] = effect
             task.add_done_callback(self._ended)
         for delivery in readable:
@@ -167,7 +173,7 @@ class Runner(LoopService):
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("longtake.worker_defect", pool=self.pool, error=f"{type(error).__name__}: {error}")
 
-    async def _attend(self, effect: ClaimedEffect) -> None:
+    async def _attend(self, effect: ClaimedEffect, trust: Trust) -> None:
         """Execute one effect under its lease and see its outcome stored."""
         if not self._executor.knows(effect.activity):
             log.error("longtake.activity_unknown", activity=effect.activity, run_id=str(effect.run_id))
@@ -182,10 +188,13 @@ class Runner(LoopService):
                 lease=lease_of(profile, effect.kind, default=self._lease),
                 on_lost=call.lost.set,
                 progress=lambda: call.progress,
+                trust=trust,
             )
         )
         try:
-            finished = await self._executor.run(effect, call)
+            finished = await self._executor.run(
+                effect, call, trusted=lambda: trust.holds and not call.lost.is_set()
+            )
             match finished.outcome:
                 case Pending(poll_after_seconds=seconds, progress=progress):
                     await self._put_back(effect, seconds, progress)
@@ -246,12 +255,20 @@ class Runner(LoopService):
             task.cancel()
         if left:
             await asyncio.gather(*left, return_exceptions=True)
-            try:
-                await self._effects.release(
-                    leases=sorted((effect.id, effect.fence) for effect in left.values()), owner=self._owner
-                )
-            except AuthorityUnavailable as error:
-                log.warning("longtake.release_unsaid", leases=len(left), reason=str(error))
+            await self._release(left.values())
+
+    async def _release(self, effects: Collection[ClaimedEffect]) -> None:
+        """Give back at once what has not opened its call, and have it published again; nobody waits for its lease (F74)."""
+        if not effects:
+            return
+        try:
+            await self._effects.release(
+                leases=sorted((effect.id, effect.fence) for effect in effects), owner=self._owner
+            )
+        except AuthorityUnavailable as error:
+            log.warning("longtake.release_unsaid", leases=len(effects), reason=str(error))
+            return
+        self._doorbell.ring(DOORBELL_RELAY)
 
 
 def _traces_of(deliveries: list[Delivery]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,9 +11,10 @@ import pytest
 from kit.promises import promise
 from longtake import Activity, Artifact, Outcome, Submitted, Succeeded
 from longtake.contracts.effects import ClaimedEffect
-from longtake.contracts.outcomes import OUTCOME_BYTES_MAX, RETRYABLE, Failed, Unknown
+from longtake.contracts.outcomes import OUTCOME_BYTES_MAX, RETRYABLE, Failed, Throttled, Unknown
 from longtake.errors import LeaseLost
 from longtake.worker.executor import Executor, checked
+from longtake.worker.leases import Trust
 
 DIGEST = "0" * 64
 
@@ -103,7 +105,7 @@ class Told(Activity):
             raise self.outcome
         return self.outcome
 
-    poll = execute
+    poll = reconcile = cancel = execute
 
 
 def effect(kind: Any = "execute") -> ClaimedEffect:
@@ -113,7 +115,13 @@ def effect(kind: Any = "execute") -> ClaimedEffect:
     )  # fmt: skip
 
 
-async def execute(store: Store, outcome: Outcome | BaseException, kind: Any = "execute") -> Outcome:
+async def execute(
+    store: Store,
+    outcome: Outcome | BaseException,
+    kind: Any = "execute",
+    *,
+    trusted: Callable[[], bool] = lambda: True,
+) -> Outcome:
     executor = Executor(
         store,  # type: ignore[arg-type]  # the part of an EffectStore that an executor uses
         {"told@2": Told(store, outcome)},
@@ -121,7 +129,7 @@ async def execute(store: Store, outcome: Outcome | BaseException, kind: Any = "e
         callback_url=lambda effect, provider: "",
     )
     claimed = effect(kind)
-    return (await executor.run(claimed, executor.call_of(claimed))).outcome
+    return (await executor.run(claimed, executor.call_of(claimed), trusted=trusted)).outcome
 
 
 @promise("T38", "H30")
@@ -134,6 +142,22 @@ async def test_the_door_is_marked_open_before_the_call_and_a_lost_lease_keeps_it
     with pytest.raises(LeaseLost):
         await execute(shut, Succeeded())
     assert ["opened"] == shut.order
+
+
+@pytest.mark.parametrize("kind", ["execute", "compensate", "poll", "reconcile", "cancel"])
+async def test_nothing_leaves_once_the_lease_is_not_surely_ours(kind: Any) -> None:
+    """F47, F49: by this process's own clock, after the door was opened as well; then the work is put back."""
+    now = [100.0]
+    trust = Trust(30, since=now[0], clock=lambda: now[0])
+    sure, late = Store(), Store()
+    now[0] += 26.9
+    await execute(sure, Succeeded(), kind, trusted=lambda: trust.holds)
+    now[0] += 0.2
+    unsent = await execute(late, Succeeded(), kind, trusted=lambda: trust.holds)
+
+    assert "called" in sure.order
+    assert "called" not in late.order
+    assert unsent == Throttled(retry_after_seconds=0, scope="lease")
 
 
 @promise("W49")

@@ -1,10 +1,12 @@
 """Leases: which effect has which, and a heartbeat that keeps each alive at its own pace (G33, P18)."""
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from kit.probe import eventually
@@ -12,7 +14,7 @@ from kit.promises import promise
 from longtake.errors import AuthorityUnavailable
 from longtake.settings import Settings
 from longtake.worker.heartbeat import Heartbeat, Held
-from longtake.worker.leases import LONG, LOOK, Lease, lease_of
+from longtake.worker.leases import LONG, LOOK, Lease, Trust, lease_of
 
 DEFAULT = Lease(seconds=30, beat_seconds=10.0)
 QUICK = 0.01
@@ -145,3 +147,32 @@ async def test_a_new_fence_of_the_same_effect_is_renewed_at_once() -> None:
             Held(effect_id=first.effect_id, fence=2, lease=LONG, on_lost=print, progress=lambda: None)
         )
         await eventually(lambda: keeper.times(first.effect_id) == 2, "that of the next fence")
+
+
+def test_a_lease_is_trusted_for_its_time_less_a_margin_from_before_it_was_asked_for() -> None:
+    """F47: whatever other clocks say. A renewal of the past, which is told late, shortens nothing."""
+    now = [1000.0]
+    trust = Trust(30, since=990.0, clock=lambda: now[0])
+    assert trust.holds
+    now[0] = 1017.0
+    assert not trust.holds
+
+    trust.renew(300, since=1010.0)
+    trust.renew(30, since=1012.0)
+    now[0] = 1279.0
+    assert trust.holds
+    now[0] = 1280.0
+    assert not trust.holds
+
+
+async def test_a_renewal_moves_the_trust_on_and_a_refused_one_does_not() -> None:
+    keeper, now = Keeper(), time.monotonic()
+    ours, gone = (msgspec.structs.replace(held(n, LONG), trust=Trust(0, since=now)) for n in (1, 2))
+    keeper.gone = {gone.effect_id}
+    assert ours.trust is not None and gone.trust is not None
+    async with beating(keeper) as heartbeat:
+        heartbeat.hold(ours)
+        heartbeat.hold(gone)
+        await eventually(lambda: ours.trust is not None and ours.trust.holds, "the renewal")
+
+    assert not gone.trust.holds
