@@ -23,6 +23,9 @@ STATUSES = frozenset(
     {"accepted", "running", "paused", "needs_input", "blocked", "compensating", "cancelling"} | TERMINAL
 )
 
+WAITING_LABEL = "Waiting for a slot"
+"""Shown while nothing of a run is under way because the relay's window is full (P20)."""
+
 _summaries = msgspec.json.Decoder(Summary)
 
 
@@ -79,7 +82,7 @@ async def get_run(request: Caller, api: Api, run_id: str) -> Response[RunDetails
 
 @get("/v1/runs/{run_id:str}/summary")
 async def get_summary(request: Caller, api: Api, run_id: str) -> Response[Any]:
-    """How the run is and what may be done; poll_after_ms is derived now (P20) and no part of the ETag."""
+    """How the run is and what may be done; poll_after_ms and a wait for a slot are derived now (P20) and no part of the ETag."""
     row = await api.reads.summary(request.user.tenant, identifier(run_id, "run"))
     if row is None:
         raise not_found(f"run {run_id}")
@@ -95,8 +98,10 @@ async def get_summary(request: Caller, api: Api, run_id: str) -> Response[Any]:
 
 
 def summary_now(row: Row) -> Summary:
-    """The stored summary with the wait that is right now."""
+    """The stored summary with the wait, and the wait for a slot, that are right now (P20)."""
     summary = _summaries.decode(row["summary"])
+    if row["held"]:
+        summary = msgspec.structs.replace(summary, label=WAITING_LABEL)
     wait = poll_after_ms(row["poll_at"], summary.status, row["now"])
     return msgspec.structs.replace(summary, timing=Timing(poll_after_ms=wait))
 

@@ -11,6 +11,7 @@ import msgspec
 from longtake.contracts.events import PlanExpanded
 from longtake.postgres.failures import repeated
 from longtake.postgres.statements import statement
+from longtake.store import WINDOW_FACTOR, WINDOW_MIN
 from longtake.workflow.growth import grown_document
 
 Row = Mapping[str, Any]
@@ -53,8 +54,8 @@ class PostgresReads:
         return await self._row("run_read", tenant, run_id)
 
     async def summary(self, tenant: str, run_id: uuid.UUID) -> Row | None:
-        """The stored summary, with poll_at, revision, store_epoch, status and now."""
-        return await self._row("summary_read", tenant, run_id)
+        """The stored summary, with poll_at, revision, store_epoch, status, now and whether a window holds it back."""
+        return await self._row("summary_read", tenant, run_id, WINDOW_MIN, WINDOW_FACTOR)
 
     async def steps(self, tenant: str, run_id: uuid.UUID) -> list[Row]:
         """Step rows in plan order; steps never scheduled have none."""

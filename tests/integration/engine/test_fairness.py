@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+import httpx2
 import msgspec
 
 from kit.hand_work import Bench
@@ -12,6 +13,7 @@ from kit.runtimes import ended, runtime, start_run, summary_of
 from longtake import App, Plan
 from longtake.contracts.commands import Command
 from longtake.contracts.principal import Principal
+from longtake.postgres.keys import PostgresKeyStore
 from longtake.store import WINDOW_FACTOR, WINDOW_MIN
 
 CROWD = 1000
@@ -154,6 +156,41 @@ async def test_a_crowd_that_is_held_back_is_worked_to_its_end(database, broker, 
         await ended(process, receipt.run_id, 60)
 
     assert 600 == len(app.calls)
+
+
+async def test_a_run_that_is_held_back_says_that_it_waits_for_a_slot(database, broker, tmp_path) -> None:
+    """P20: derived at each reading and no part of the ETag; a run of which something is out does not say so."""
+    async with runtime(database, broker, tmp_path, crowd_app(), roles=("api", "relay")) as process:
+        bench = await Bench.open(process)
+        made = await PostgresKeyStore(bench.pool).create(tenant="other", actor="tester", roles=("producer",))
+        crowd = await start_as(process, "crowd", "c1", steps=2 * WINDOW)
+        other = await start_as(process, "other", "c2", steps=1)
+        url = f"{process.api_server.url}/v1/runs/{other}/summary"
+        async with httpx2.AsyncClient(
+            trust_env=False, headers={"Authorization": f"Bearer {made.text}"}
+        ) as http:
+            held = await http.get(url)
+            row = await process.reads.summary("crowd", uuid.UUID(crowd))
+            assert row is not None and not row["held"], "a window of it is published"
+            await bench.pool.execute(
+                "update longtake.effects set state = 'leased' where published_at is not null"
+            )
+            room = await http.get(url)
+            process.doorbell.ring("relay")
+
+            async def there() -> bool:
+                return (await published(database)).get("other") == 1
+
+            await eventually(there, "the other tenant's effect is published", 20)
+            out = await http.get(url)
+            again = await http.get(url, headers={"If-None-Match": held.headers["etag"]})
+        await bench.close()
+
+    stored = msgspec.json.decode(row["summary"])["label"]
+    assert held.json()["label"] == "Waiting for a slot"
+    assert [room.json()["label"], out.json()["label"]] == [stored, stored] != ["Waiting for a slot"] * 2
+    assert held.headers["etag"] == out.headers["etag"]
+    assert again.status_code == 304
 
 
 # --- stalls ------------------------------------------------------------------------------------------------------------

@@ -16,9 +16,25 @@ select run_id, project, workflow, workflow_version, status, phase, label, revisi
 from longtake.runs where tenant_id = $1 and run_id = $2;
 
 -- name: summary_read
--- The stored summary with what its reading needs; the epoch is the store's, as If-Match wants it (P2). $1 tenant  $2 run id
-select summary, poll_at, revision, status, clock_timestamp() as now, (select store_epoch from longtake.store) as store_epoch
-from longtake.runs where tenant_id = $1 and run_id = $2;
+-- The stored summary with what its reading needs; the epoch is the store's, as If-Match wants it (P2). `held` says whether
+-- all that is open of the run is due and unpublished while the window of a pool of it is full (P12, P20).
+-- $1 tenant  $2 run id  $3 smallest window  $4 window by slot
+select r.summary, r.poll_at, r.revision, r.status, clock_timestamp() as now,
+    (select store_epoch from longtake.store) as store_epoch,
+    case when r.status in ('accepted', 'running') and coalesce((
+            select bool_and(e.state = 'queued' and e.published_at is null and e.not_before <= clock_timestamp())
+            from longtake.effects e where e.run_id = r.run_id and e.closed_at is null), false)
+    then exists (
+        select from (select distinct e.pool from longtake.effects e
+                     where e.run_id = r.run_id and e.closed_at is null) mine
+        where greatest($3::bigint, $4::bigint * (
+                select coalesce(sum(p.slots), 0) from longtake.incarnations i, unnest(i.pools, i.slots) as p (pool, slots)
+                where i.alive_until > clock_timestamp() and 'worker' = any(i.roles) and p.pool = mine.pool))
+            <= (select count(*) from longtake.effects e
+                where e.closed_at is null and e.state = 'queued' and e.published_at is not null
+                    and e.not_before <= clock_timestamp() and e.pool = mine.pool))
+    else false end as held
+from longtake.runs r where r.tenant_id = $1 and r.run_id = $2;
 
 -- name: steps_read
 -- Step rows of a run with its open work. $1 tenant  $2 run id
