@@ -7,7 +7,7 @@ forget the run; it is then folded again from its events. Leaves to others: readi
 import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -39,6 +39,8 @@ from longtake.workflow.reducer import decide
 from longtake.workflow.state import RunState, evolve, initial
 
 RUNS_CACHED_MAX = 4096
+IDLE = timedelta(seconds=60)
+"""A run that nothing was decided of for so long, by the authority's clock, is folded again when it is needed."""
 POISON = "reducer_error"
 
 
@@ -94,8 +96,13 @@ class RunCache:
             return
         self._runs[run.head.run_id] = run
         self._runs.move_to_end(run.head.run_id)
-        while len(self._runs) > self._runs_max:
+        while len(self._runs) > self._runs_max or self._is_stale(next(iter(self._runs.values())), run):
             self._runs.popitem(last=False)
+
+    @staticmethod
+    def _is_stale(oldest: LiveRun, newest: LiveRun) -> bool:
+        # Where several dispatchers share the work, the end of a run is mostly decided by another one.
+        return newest.clock is not None and oldest.clock is not None and oldest.clock < newest.clock - IDLE
 
     def put_new(self, run: LiveRun) -> None:
         """Take over a run that was just admitted, unless it is here already."""

@@ -11,8 +11,8 @@ from kit.lone_nats import LoneNats
 from kit.probe import eventually
 from kit.proxy import TcpProxy
 from kit.transports import barrier, begun
-from longtake.jetstream import Connection, ConnectionOptions, NatsDoorbell
 from longtake.doorbells import HORIZON_SECONDS, NAMES_MAX
+from longtake.jetstream import Connection, ConnectionOptions, NatsDoorbell
 
 
 @pytest_asyncio.fixture
