@@ -88,5 +88,6 @@ def test_the_measures_of_a_soak_see_what_they_are_for():
     calls = [op(1, "invoke", 1), op(2, "ok", 1), op(10, "invoke", 2), op(11, "info", 2)]
     assert ok_share(calls, [(9.0, 12.0)]) == 1.0
     assert ok_share(calls, []) == 0.5
+    assert ok_share([*calls, op(20, "invoke", 3), op(21, "fail", 3)], [(9.0, 12.0)]) == 0.5
     growing = [(60.0 * n, {"api-1": (7, 1000 * n), "worker-1": (7 + n, 10)}) for n in range(8)]
     assert slopes(growing) == {"api-1": pytest.approx(1000)}

@@ -30,6 +30,8 @@ RSS_SLOPE_MAX = 1 << 20
 """Bytes a minute, over the second half."""
 OK_MIN = 0.95
 MINUTE = 60.0
+MEASURED_MINUTES_MIN = 3.0
+"""A shorter soak says nothing of memory."""
 
 
 class SoakReport(msgspec.Struct, kw_only=True):
@@ -40,6 +42,7 @@ class SoakReport(msgspec.Struct, kw_only=True):
     """Of the calls of clients that lay outside of fault windows."""
     slopes: dict[str, float]
     """Bytes a minute of each role that lived through the second half, by name."""
+    minutes: float
     backlog_seconds: float | None
     """From the last fault to nothing open; None: not within BACKLOG_SECONDS."""
     verdict: Verdict
@@ -56,6 +59,8 @@ class SoakReport(msgspec.Struct, kw_only=True):
             for name, slope in self.slopes.items()
             if slope > RSS_SLOPE_MAX
         ]
+        if not self.slopes and self.minutes >= MEASURED_MINUTES_MIN:
+            found.append("no role lived through the second half: of memory nothing is known")
         if self.backlog_seconds is None:
             found.append(f"work was open {BACKLOG_SECONDS:.0f} s after the last fault")
         if not self.verdict.ok:
@@ -141,7 +146,8 @@ async def soak(
     return SoakReport(
         faults={fault.name: fault.struck for fault in drawn},
         ok_share=ok_share(history, windows),
-        slopes=slopes(memory),
+        minutes=minutes,
+        slopes=slopes(memory) if minutes >= MEASURED_MINUTES_MIN else {},
         backlog_seconds=rest,
         verdict=verdict,
     )
@@ -191,7 +197,7 @@ async def _watch(
 
 
 def ok_share(history: Sequence[Op], windows: Sequence[tuple[float, float]]) -> float:
-    """The share of calls of clients outside of the windows that were answered ok or refused for a reason."""
+    """The share of calls of clients outside of the windows that were answered ok."""
     begun = {(op.proc, op.id): op for op in history if op.type == "invoke"}
     good = all_ = 0
     for op in history:
@@ -201,7 +207,7 @@ def ok_share(history: Sequence[Op], windows: Sequence[tuple[float, float]]) -> f
         if any(start <= end and op.t >= began for began, end in windows):
             continue
         all_ += 1
-        good += op.type != "info"
+        good += op.type == "ok"
     return good / all_ if all_ else 0.0
 
 
