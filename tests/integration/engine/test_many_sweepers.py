@@ -129,3 +129,29 @@ async def test_four_relays_hand_out_each_pointer_once(database, broker, tmp_path
             )
 
     assert len(ids) == len(set(ids)) == STALE
+
+
+async def test_pointers_whose_answer_was_lost_with_the_connection_are_handed_out_again(
+    database, broker, tmp_path
+):
+    """F07. Marked, and its relay lives, but nothing left; the broken variant is a relay that believes the mark for ever."""
+    async with _stale(database, broker, tmp_path) as bench, _stores(bench, 2) as (one, other):
+        await _sweep(one)
+        lost = {
+            pointer.id
+            for pointer in await one.due_pointers(limit=STALE, grace_seconds=600.0, oldest={}, all_lost=False)
+        }
+        empty = {pool["pool"]: None for pool in await bench.pool.fetch("select pool from longtake.effects")}
+        believing, looking = [
+            {
+                pointer.id
+                for pointer in await other.due_pointers(
+                    limit=STALE, grace_seconds=seconds, oldest=empty, all_lost=False
+                )
+            }
+            for seconds in (600.0, 0.0)
+        ]
+
+    assert lost
+    assert not believing & lost
+    assert lost <= looking
