@@ -47,7 +47,7 @@ from longtake.postgres.effects import PostgresEffectStore, PostgresLeaseKeeper
 from longtake.postgres.environments import UNNAMED, check_environment, migrate_store
 from longtake.postgres.errands import PostgresErrandStore
 from longtake.postgres.keys import PostgresKeyStore
-from longtake.postgres.migrator import MigrationReport
+from longtake.postgres.migrator import MigrationReport, check_schema
 from longtake.postgres.plan_checks import PostgresPlanCheckStore
 from longtake.postgres.pool import open_pool
 from longtake.postgres.reads import PostgresReads
@@ -178,6 +178,7 @@ class Runtime:
     async def _build(self) -> None:
         settings = self.settings
         control = await self._pool("relay")
+        await check_schema(control, resources.directory("migrations"))
         self.identity = await read_identity(control)
         check_environment(settings.environment, self.identity.environment)
         if settings.crash_point:

@@ -1,6 +1,10 @@
 """An upgrade adds and takes nothing away: old code goes on working on the schema of today (F57; docs/upgrading.md)."""
 
+import asyncio
+import os
 import re
+import shutil
+import sys
 from pathlib import Path
 
 import asyncpg
@@ -9,6 +13,8 @@ import pytest
 from kit.expanding import narrowings
 from kit.servers import Database
 from longtake import resources
+from longtake.errors import MigrationError
+from longtake.postgres.migrator import check_schema, migrate
 
 MIGRATIONS = [
     (path.stem, path.read_text()) for path in sorted(resources.directory("migrations").glob("*.sql"))
@@ -104,3 +110,53 @@ async def test_every_statement_of_an_earlier_release_is_valid_on_the_schema_of_t
     lost = await refused(connection, statements)
     assert lost
     assert all("due_at" in reason for reason in lost.values())
+
+
+# --- and the other way round ------------------------------------------------------------------------------------------
+
+
+async def longtake(database: Database, home: Path, *words: str) -> tuple[int | None, str]:
+    """Run the command line over a database: exit code and what it said."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "longtake", *words),
+        cwd=home,
+        env={**os.environ, "LONGTAKE_POSTGRES_URL": database.dsn, "LONGTAKE_DATA_DIR": str(home)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    return process.returncode, said.decode()
+
+
+@pytest.mark.timeout(60)
+async def test_a_program_refuses_a_schema_that_is_older_until_it_is_migrated(
+    bare_database: Database, tmp_path: Path
+) -> None:
+    directory, older = resources.directory("migrations"), tmp_path / "older"
+    older.mkdir()
+    for path in sorted(directory.glob("*.sql"))[:-1]:
+        shutil.copy(path, older)
+    connection = await bare_database.connect()
+    with pytest.raises(MigrationError, match="no longtake in it yet"):
+        await check_schema(connection, directory)
+    await migrate(connection, older)
+    newest = MIGRATIONS[-1][0]
+
+    code, said = await longtake(bare_database, tmp_path, "serve", "--role", "sweeper", "--transport", "off")
+
+    assert code not in (0, None)
+    assert f"it lacks {newest}: run `longtake migrate` first" in said
+    assert "Traceback" not in said
+    assert await longtake(bare_database, tmp_path, "migrate") == (
+        0,
+        f"applied  {newest}\n{len(MIGRATIONS)} migrations stand\n",
+    )
+    await check_schema(connection, directory)
+
+
+async def test_a_program_works_on_the_schema_of_a_later_release(database: Database) -> None:
+    """Else no old process could be started beside new ones, and nobody could roll back."""
+    connection = await database.connect()
+    await connection.execute("insert into longtake.schema_file (name, sha256) values ('9999_later', 'x')")
+
+    await check_schema(connection, resources.directory("migrations"))

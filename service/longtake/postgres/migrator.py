@@ -14,6 +14,7 @@ from pogo_core.util import migrate as pogo
 
 from longtake.crash_points import reach
 from longtake.errors import MigrationError
+from longtake.postgres.failures import repeated
 from longtake.postgres.statements import statement
 
 _LOCK_KEY = 0x6C6F6E67  # "long", in the advisory key space of this database
@@ -54,6 +55,22 @@ async def migrate(connection: asyncpg.Connection, directory: Path) -> MigrationR
         return MigrationReport(tuple(fresh), tuple(files))
     finally:
         await connection.execute(statement("migration_unlock"), _LOCK_KEY)
+
+
+async def check_schema(connection: asyncpg.Connection | asyncpg.Pool, directory: Path) -> None:
+    """Refuse a schema that lacks what this program needs; one that has more is the next release's, and does (F59).
+
+    Raises MigrationError, AuthorityUnavailable.
+    """
+    try:
+        rows = await repeated(lambda: connection.fetch(statement("schema_file_list")))
+    except asyncpg.UndefinedTableError as error:
+        raise MigrationError("the database has no longtake in it yet: run `longtake migrate`") from error
+    standing = {row["name"] for row in rows}
+    if missing := [path.stem for path in sorted(directory.glob("*.sql")) if path.stem not in standing]:
+        raise MigrationError(
+            f"the database is older than this program, it lacks {', '.join(missing)}: run `longtake migrate` first"
+        )
 
 
 def _check(files: dict[str, str], known: dict[str, str]) -> None:
