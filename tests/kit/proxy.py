@@ -33,6 +33,8 @@ class TcpProxy:
         """How often `cut_after` or `cut_reply_after` came to pass."""
         self.accepted = 0
         """How many connections there were."""
+        self.passed = {True: 0, False: 0}
+        """Bytes that got through so far: to the server (True), to clients (False)."""
 
     @property
     def port(self) -> int:
@@ -153,6 +155,7 @@ class TcpProxy:
                         return
                     self._bytes_left[to_server] = left - len(chunk)
                 writer.write(chunk)
+                self.passed[to_server] += len(chunk)
                 await writer.drain()
 
 
