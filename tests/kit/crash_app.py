@@ -113,9 +113,11 @@ def voice(input: Any, policy: Any) -> Plan:
 
 
 def asked(input: Any, policy: Any) -> Plan:
-    """A person is asked, then the cut."""
+    """A person is asked, then one paid shot."""
     return (
-        Plan().input("choose", answer={"type": "object"}).step("cut", activity="cut@1", depends_on=["choose"])
+        Plan()
+        .input("choose", answer={"type": "object"})
+        .step("shot:default", activity="shoot@1", price=PRICE, depends_on=["choose"])
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 from kit.bench import Fault
 from kit.bench.cluster import Bench
 from kit.bench.workload import Workload
+from kit.probe import eventually
 from kit.runtimes import FUNDS, PRINCIPAL
 from longtake.testing.checking import Verdict, judge, read_history, read_witness
 from longtake.testing.checking.kept import keep_store
@@ -131,7 +132,10 @@ async def strike(bench: Bench, fault: Fault) -> None:
 async def _moment(bench: Bench, workload: Workload, number: int, strikes: int) -> None:
     """First while runs are being started, then when all are in flight, then while their gates are answered."""
     if number < strikes // 2:
-        await asyncio.sleep(bench.chance.uniform(0.3, 2.0))
+        share = bench.chance.uniform(0.05, 0.5)
+        await eventually(
+            lambda: workload.accepted >= share * workload.runs, "runs to be started", REST_SECONDS
+        )
         return
     await workload.accepted_all.wait()
     if number > strikes // 2:

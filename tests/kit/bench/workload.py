@@ -132,7 +132,7 @@ class Workload:
         while session.to_start:
             await session.begin(self, session.to_start[0])
             session.to_start.pop(0)
-            if sum(len(other.runs) for other in self.sessions) >= self.runs:
+            if self.accepted >= self.runs:
                 self.accepted_all.set()
         while not session.is_done:
             began = time.monotonic()
@@ -140,6 +140,11 @@ class Workload:
                 if summary is None or summary.status not in TERMINAL:
                     await session.look(self, run_id)
             await asyncio.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - began)))
+
+    @property
+    def accepted(self) -> int:
+        """How many runs have been started."""
+        return sum(len(session.runs) for session in self.sessions)
 
     def statuses(self) -> Counter[str]:
         """How the runs stand, as last read."""
