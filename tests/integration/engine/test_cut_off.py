@@ -76,6 +76,10 @@ async def test_four_relays_whose_backends_are_ended_at_random_lose_no_row(databa
             "select count(*) from longtake.effects where incarnation = any($1)",
             [relay.incarnation for relay in relays],
         )
+        done = await connection.fetchrow(
+            "select count(*) as all, count(distinct (run_id, data->>'step')) as steps from longtake.events "
+            "where type = 'step_succeeded'"
+        )
         claims = await connection.fetchrow(
             "select count(*) as all, count(distinct effect_id) as effects from longtake.effect_claims"
         )
@@ -84,6 +88,7 @@ async def test_four_relays_whose_backends_are_ended_at_random_lose_no_row(databa
     assert struck == BLOWS
     assert published > 0
     assert {summary["status"] for summary in summaries} == {"completed"}
+    assert (done["all"], done["steps"]) == (RUNS * STEPS, RUNS * STEPS)
     assert (claims["all"], claims["effects"]) == (RUNS * STEPS, RUNS * STEPS)
 
 

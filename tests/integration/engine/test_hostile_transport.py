@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from contextlib import AsyncExitStack
 
 import pytest
 
@@ -157,12 +156,6 @@ async def test_a_stream_with_hardly_any_room_delays_and_loses_nothing(
     assert [summary["status"] for summary in summaries] == ["completed"] * RUNS
 
 
-ENDED = "select count(*) from longtake.runs where ended_at is not null"
-CUT_RELAYS = """
-select count(pg_terminate_backend(pid)) from pg_stat_activity
-where datname = current_database() and application_name = 'longtake relay' and pid <> pg_backend_pid()
-"""
-
 BAD_MESSAGES = {
     "no JSON": (b"\xff\xfe", {}),
     "another schema": (b'{"schema_version": 99}', {}),
@@ -251,38 +244,6 @@ async def test_nobody_holds_a_transaction_open_while_the_broker_stands_still(
 
 
 @promise("G28")
-async def test_four_relays_whose_connections_are_cut_at_random_lose_and_double_nothing(
-    database, broker, tmp_path
-):
-    """F07: no correctness rests on there being one relay, nor on a connection that holds a lock."""
-    connection = await database.connect()
-    cut = 0
-    async with AsyncExitStack() as stack:
-        process = await stack.enter_async_context(
-            runtime(database, broker, tmp_path, noop_app(), lease_seconds=30)
-        )
-        for number in range(3):
-            relay = runtime(database, broker, tmp_path / str(number), noop_app(), roles=("relay",))
-            await stack.enter_async_context(relay)
-        working = asyncio.create_task(all_end(process))
-        while not working.done():
-            before = await connection.fetchval(ENDED)
-            cut += await connection.fetchval(CUT_RELAYS)
-            await eventually(lambda floor=before: moved(connection, floor, working), "some run ends", 60)
-        statuses = await working
-        relays = await connection.fetchval(
-            "select count(*) from longtake.incarnations where 'relay' = any(roles)"
-        )
-        claims = await connection.fetchval("select count(*) from longtake.effect_claims")
-
-    print(f"{relays} relays; {cut} of their connections were cut")
-    assert relays == 4
-    assert cut >= 4
-    assert statuses == ["completed"] * RUNS
-    assert await applied_once(connection)
-    assert claims == RUNS * STEPS
-
-
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
@@ -290,10 +251,6 @@ async def some_succeeded(connection) -> bool:
     return await connection.fetchval(
         "select exists (select from longtake.events where type = 'step_succeeded')"
     )
-
-
-async def moved(connection, floor: int, working: "asyncio.Task[list[str]]") -> bool:
-    return working.done() or await connection.fetchval(ENDED) > floor
 
 
 async def open_transactions(connection) -> list:
