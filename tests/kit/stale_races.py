@@ -13,8 +13,10 @@ import random
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
+import asyncpg
 import msgspec
 
 from kit.hand_work import Bench
@@ -164,11 +166,18 @@ class Races:
         dispatcher = self._bench.new_dispatcher()
         for start in range(0, len(ids), CHUNK):
             chunk = list(ids[start : start + CHUNK])
-            await self._bench.pool.execute(
+            await self._insist(
                 "update longtake.effects set deadline = clock_timestamp() where id = any($1) and receipt is null",
                 chunk,
             )
             await _decide(dispatcher, chunk)
+
+    async def _insist(self, statement: str, *arguments: object) -> None:
+        """Ours is no statement of the service's: what stands in its way goes on, and it comes again."""
+        while True:
+            with suppress(asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+                await self._bench.pool.execute(statement, *arguments)
+                return
 
     async def _finish(self) -> None:
         """Whatever is open is done, whoever holds it."""

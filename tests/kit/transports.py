@@ -16,6 +16,7 @@ from longtake.jetstream import (
 )
 from longtake.jetstream.subscriber import PullOptions, PullSubscription
 from longtake.jetstream.topology import LT_EFFECT, effect_subject
+from longtake.jetstream.transport import OnTopology
 from longtake.jetstream.watchdog import WatchdogOptions
 from longtake.ports import Delivery, OutgoingMessage
 
@@ -51,7 +52,7 @@ class Told:
 
 def transport_to(
     url: str,
-    told: Told | None = None,
+    told: OnTopology | None = None,
     *,
     settings: TopologySettings | None = None,
     pull: PullOptions = QUICK_PULL,
@@ -64,7 +65,7 @@ def transport_to(
         Connection(options),
         settings=settings,
         on_topology=told,
-        on_behind=told.take_behind if told else None,
+        on_behind=told.take_behind if isinstance(told, Told) else None,
         pull=pull,
         look_seconds=0.3,
     )

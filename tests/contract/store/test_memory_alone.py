@@ -52,8 +52,9 @@ FAKES: dict[type, type] = {
     store.PlanCheckStore: memory.MemoryPlanCheckStore,
     store.SweepStore: memory.MemorySweepStore,
 }
-NOT_OURS = {store.Planner, store.RestoreStore, store.TransportMemory}
-"""Protocols of the store's package that user code implements, and those of a restore: the simulator rewinds by itself."""
+NOT_OURS = {store.Planner, store.RestoreStore, store.TransportMemory, store.WaitingStore}
+"""Protocols of the store's package that user code implements, those of a restore - the simulator rewinds by itself - and that
+of a service without a broker, which the simulator always has."""
 
 
 def _methods(kind: type) -> dict[str, list[str]]:
