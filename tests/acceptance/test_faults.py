@@ -25,6 +25,8 @@ OPEN = {"N14"}
 """Not built yet: no space under pg_wal."""
 SMALL_DISK = {"N24"}
 """Where a small disk can be mounted."""
+TRACED = {"N13-sync", "F43"}
+"""Where strace may hold Postgres: the slow syncs of N13, and a sync that fails."""
 
 
 @pytest.mark.parametrize("name", SMOKE)
@@ -34,6 +36,14 @@ async def test_a_fault_breaks_no_promise(tmp_path, name):
     assert report.passed, report.text()
     assert report.in_flight >= RUNS * 0.8
     assert report.verdict.counters["runs"] == RUNS
+
+
+@pytest.mark.needs("strace")
+@pytest.mark.parametrize("name", sorted(TRACED))
+async def test_a_disk_that_is_slow_or_fails_breaks_no_promise(tmp_path, name):
+    report = await campaign(tmp_path / "bench", all_faults()[name], seed=1, runs=12)
+    print(report.text())
+    assert report.passed, report.text()
 
 
 async def test_an_application_that_pays_twice_is_found_out(tmp_path):
@@ -67,8 +77,10 @@ async def test_a_fault_that_never_struck_shows_nothing(tmp_path):
 
 def test_every_named_fault_of_one_node_is_there():
     can_mount, _ = NEEDS["small_disk"]
+    can_trace, _ = NEEDS["strace"]
     wanted = NAMED - ELSEWHERE - BY_TESTS - OPEN - (set() if can_mount() else SMALL_DISK)
-    assert wanted <= set(all_faults()) <= NAMED - ELSEWHERE
+    wanted |= TRACED if can_trace() else set()
+    assert wanted <= set(all_faults()) <= (NAMED - ELSEWHERE) | TRACED
 
 
 async def test_a_short_soak_keeps_its_promises(tmp_path):

@@ -248,6 +248,8 @@ class Connection:
         self._pings.clear()
 
     async def _mark_linked(self, client: Client) -> None:
+        if not client.is_connected:
+            return  # lost again before this ran: whoever waits for the loss must hear of it
         self.links += 1
         self._lost.clear()
         self._linked.set()

@@ -118,8 +118,11 @@ class JetStreamTransport:
     async def _oldest(self, stream: str, subject: str) -> datetime | None:
         request = json.dumps({"seq": 1, "next_by_subj": subject}).encode()
         try:
-            reply = await self.connection.client.request(
-                f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout=JETSTREAM_ANSWER_SECONDS
+            # A relay that sat out the timeout of a question whose link is gone would publish nothing for so long.
+            reply = await self.connection.while_linked(
+                self.connection.client.request(
+                    f"$JS.API.STREAM.MSG.GET.{stream}", request, timeout=JETSTREAM_ANSWER_SECONDS
+                )
             )
         except (NatsError, OSError) as error:
             raise unavailable(error) from error

@@ -1,11 +1,16 @@
 """What stands in the streams, as relay and sweeper ask for it: nothing there, something there, or no stream at all."""
 
+import asyncio
+
 import pytest
 from nats.aio.client import Client
 
 from kit.lone_nats import LoneNats
+from kit.probe import eventually
+from kit.proxy import TcpProxy
 from kit.transports import POOL, pointer, transport_to
 from longtake.errors import TransportUnavailable
+from longtake.jetstream import JetStreamTransport
 from longtake.jetstream.readiness import StreamsReady
 from longtake.jetstream.topology import LT_EFFECT
 
@@ -35,6 +40,20 @@ async def test_the_oldest_message_is_told_and_none_is_told_apart_from_no_stream(
             await late.oldest_effect(POOL)
     finally:
         await late.connection.stop()
+
+
+async def test_a_question_whose_link_breaks_does_not_sit_out_its_timeout(
+    frail: JetStreamTransport, proxy: TcpProxy
+) -> None:
+    """The words tell the two ends apart: a timeout would say that JetStream does not answer."""
+    proxy.blackhole()
+    client = frail.connection.client
+    asked = client.stats["out_msgs"]
+    asking = asyncio.create_task(frail.oldest_effect(POOL))
+    await eventually(lambda: client.stats["out_msgs"] > asked, "a question that was sent")
+    proxy.cut()
+    with pytest.raises(TransportUnavailable, match="lost before the answer"):
+        await asking
 
 
 async def test_a_start_without_nats_waits_no_longer_than_it_says() -> None:

@@ -155,7 +155,7 @@ class MadPublisher:
 
     async def strike(self, bench: Bench) -> None:
         """Begin, and return after the first copies; later ones are counted by `heal`."""
-        self._client = await nats.connect(**bench.servers.nats_connect_kwargs())
+        self._client = await nats.connect(**bench.servers.nats_connect_kwargs(), error_cb=_unsaid)
         chance = random.Random(bench.chance.random())
         self._echo = await Echo(self._client, chance, subjects=SUBJECTS).__aenter__()
         with suppress(AssertionError):
@@ -214,6 +214,10 @@ async def killed(bench: Bench) -> None:
     await eventually(lambda: bench.servers.pids.nats not in (None, dead), "another nats-server", 60)
     async with past_the_proxy(bench) as client:
         await client.flush()
+
+
+async def _unsaid(error: Exception) -> None:
+    """The server is killed under this client as well; nats-py would print a traceback."""
 
 
 @asynccontextmanager
