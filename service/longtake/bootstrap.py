@@ -32,6 +32,7 @@ from longtake.engine.pace import Pace
 from longtake.engine.plan_check import PlanCheck
 from longtake.engine.presence import Presence
 from longtake.engine.relay import Relay
+from longtake.engine.repeating import RepeatingPublisher
 from longtake.engine.scheduler import Scheduler
 from longtake.engine.schedules import Schedules
 from longtake.engine.starter import Starter
@@ -198,7 +199,8 @@ class Runtime:
         )
         self.transport, self.doorbell = self.wires.transport, self.wires.doorbell
         publisher = recorded(self.transport.publisher, self.history, recording.PUBLISHER)
-        self.hints = Hints(publisher, store_epoch=epoch)
+        repeating = RepeatingPublisher(publisher)
+        self.hints = Hints(repeating, store_epoch=epoch)
         self.objects = Objects.in_directory(settings.data_dir / "objects")
         self.secret = str(settings.callback_secret).encode() or kept_secret(
             settings.data_dir / "callback.secret"
@@ -218,7 +220,7 @@ class Runtime:
             store_epoch=epoch,
         )
         await presence.announce()
-        self._services = [presence, *self.wires.services, self.hints]
+        self._services = [presence, *self.wires.services, repeating, self.hints]
         if "dispatcher" in self.roles:
             store = PostgresDecisionStore(
                 await self._pool("dispatcher"), store_epoch=epoch, incarnation=self.incarnation

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,9 +11,11 @@ from kit.hand_work import Bench
 from kit.instance import instance
 from kit.probe import eventually
 from kit.promises import promise
+from kit.proxy import TcpProxy
 from kit.runtimes import ended, noop_app, runtime, start_run
 from kit.witnessing import WITNESS, app, times, witnessed
 from longtake.contracts.pointers import EffectPointers, encode_pointers, message_id
+from longtake.engine.repeating import RepeatingPublisher
 from longtake.engine.waking import DOORBELL_RELAY
 from longtake.ports import OutgoingMessage
 
@@ -193,3 +196,43 @@ async def differs(connection, question: str, answer) -> bool:
 
 async def more_than(connection, question: str, floor: int) -> bool:
     return await connection.fetchval(question) > floor
+
+
+@pytest.mark.parametrize(("kept", "generation"), [(True, 1), (False, 2)])
+async def test_what_a_living_process_could_not_say_it_says_as_soon_as_there_is_a_link(
+    database, broker, tmp_path, monkeypatch, kept, generation
+):
+    """F03: an older message that nobody acknowledges stands in the stream, and hides from every relay what was lost after it.
+
+    The broken variant forgets what it could not say: only when the older message is gone a relay finds it.
+    """
+    if not kept:
+        monkeypatch.setattr(RepeatingPublisher, "_keep", lambda self, messages: None)
+    others = ("relay", "worker", "dispatcher")
+    async with TcpProxy("127.0.0.1", int(broker.url.rpartition(":")[2])) as proxy:
+        far = SimpleNamespace(url=f"nats://127.0.0.1:{proxy.port}", token=broker.token)
+        async with runtime(database, far, tmp_path, noop_app(), roles=("api",)) as process:
+            declaring = await process.transport.effects("short")
+            assert await declaring.fetch(limit=1, wait_seconds=0.01) == []
+            await declaring.close()
+            body = encode_pointers(EffectPointers(epoch=1, effects=((uuid.UUID(int=9), 1, 1),)))
+            old = OutgoingMessage(
+                subject="longtake.v1.effect.short", body=body, stream="LT_EFFECT", message_id="old"
+            )
+            await process.transport.publisher.publish([old])
+            stream = (await broker.connect()).jetstream()
+            bystander = await stream.pull_subscribe_bind("effects_short", stream="LT_EFFECT")
+            (held,) = await bystander.fetch(1)
+            async with runtime(database, broker, tmp_path / "rest", noop_app(), roles=others) as rest:
+                proxy.refuse()
+                receipt = await start_run(process, "unheard", input_={"steps": 1})
+                proxy.heal()
+                if not kept:
+                    assert await process.transport.connection.wait_linked(10)
+                    await eventually(lambda: rest.transport.oldest_effect("short"), "the older message")
+                    await held.ack_sync()
+                summary = await ended(process, str(receipt.run_id), 9)
+
+    assert summary["status"] == "completed"
+    effects = await (await database.connect()).fetch("select generation from longtake.effects")
+    assert [row["generation"] for row in effects] == [generation]
