@@ -1,4 +1,4 @@
-"""The broker goes wrong: N16, N17, N22, N23, N24, N26, N29. None of it may cost more than time.
+"""The broker goes wrong: N16, N17, N22, N23, N24, N26, N29, F71. None of it may cost more than time.
 
 The faults of a cluster (N18 to N21, N25) have no place on one server.
 """
@@ -38,6 +38,7 @@ HALF_OPEN_SECONDS: Final = 15.0
 DISK_BYTES: Final = 16 << 20
 DISK_PIECE: Final = b"\0" * 65_536
 ECHOES_MIN: Final = 50
+MESSAGES_LOST_MIN: Final = 20
 OWN_STREAM: Final = "BALLAST"
 SUBJECTS: Final = ("longtake.v1.effect.*", "longtake.v1.callback.*", "longtake.v1.command.*.*")
 
@@ -123,6 +124,44 @@ class FullDisk:
                 await client.jetstream().delete_stream(OWN_STREAM)
 
 
+class StoreLost:
+    """The server's files are those of a moment ago, or gone: what it acknowledged since is not there (F04, F71)."""
+
+    def __init__(self) -> None:
+        self.name = "F71"
+        self.what = "the broker's files are older, or gone"
+        self.struck = 0
+        self._turn = 0
+
+    async def strike(self, bench: Bench) -> None:
+        """Older at first, then gone, in turn; it counts when the last sequences did go back."""
+        place = store_of(bench)
+        kept = place.with_name("kept")
+        older = self._turn % 2 == 0
+        self._turn += 1
+        if older:
+            os.kill(pid_of(bench), signal.SIGSTOP)
+            await asyncio.to_thread(shutil.copytree, place, kept)
+            os.kill(pid_of(bench), signal.SIGCONT)
+            copied = await reached(bench)
+
+            async def later() -> bool:
+                return await reached(bench) > copied + MESSAGES_LOST_MIN
+
+            with suppress(AssertionError):
+                await eventually(later, "messages after the copy", 10)
+        before = await reached(bench)
+        os.kill(pid_of(bench), signal.SIGSTOP)
+        await asyncio.to_thread(shutil.rmtree, place)
+        if older:
+            kept.rename(place)
+        await killed(bench)
+        self.struck += await reached(bench) < before
+
+    async def heal(self, bench: Bench) -> None:
+        """The roles declare what is not there, and say everything open again."""
+
+
 class HalfOpen:
     """Every link to the broker stands and carries nothing, until the roles give it up."""
 
@@ -172,9 +211,9 @@ class MadPublisher:
             await client.close()
 
 
-def faults() -> list[KillBroker | RuinTopology | FullDisk | HalfOpen | MadPublisher]:
+def faults() -> list[KillBroker | RuinTopology | FullDisk | StoreLost | HalfOpen | MadPublisher]:
     """New ones of this module; a full disk only where a small one can be mounted."""
-    found: list[KillBroker | RuinTopology | FullDisk | HalfOpen | MadPublisher] = [
+    found: list[KillBroker | RuinTopology | FullDisk | StoreLost | HalfOpen | MadPublisher] = [
         KillBroker("N16", links=False),
         KillBroker("N17", links=True),
         RuinTopology(
@@ -185,6 +224,7 @@ def faults() -> list[KillBroker | RuinTopology | FullDisk | HalfOpen | MadPublis
             "consumers deleted, paused, reset, narrowed",
             (delete_consumers, pause_consumers, reset_consumers, narrow_consumers),
         ),
+        StoreLost(),
         HalfOpen(),
         MadPublisher(),
     ]
@@ -220,6 +260,12 @@ async def _unsaid(error: Exception) -> None:
     """The server is killed under this client as well; nats-py would print a traceback."""
 
 
+async def reached(bench: Bench) -> int:
+    """The last sequences of all streams, together."""
+    async with past_the_proxy(bench) as client:
+        return sum(stream.state.last_seq for stream in await client.jetstream().streams_info())
+
+
 @asynccontextmanager
 async def past_the_proxy(bench: Bench) -> AsyncIterator[Client]:
     """A client of the harness, as soon as the server answers."""
@@ -227,7 +273,10 @@ async def past_the_proxy(bench: Bench) -> AsyncIterator[Client]:
     async def there() -> Client | None:
         with suppress(NatsError, OSError, TimeoutError):
             return await nats.connect(
-                **bench.servers.nats_connect_kwargs(), allow_reconnect=False, connect_timeout=2
+                **bench.servers.nats_connect_kwargs(),
+                allow_reconnect=False,
+                connect_timeout=2,
+                error_cb=_unsaid,
             )
         return None
 
