@@ -1,13 +1,18 @@
 """Times that come while everybody sleeps: whoever commits a time wakes who must look at it then."""
 
+import asyncio
 import json
+import uuid
+from contextlib import AsyncExitStack
 from datetime import datetime
 
 import pytest
 
+from kit.probe import eventually
 from kit.promises import promise
 from kit.runtimes import ended, fund, runtime, start_run
 from longtake import App, Plan
+from longtake.engine.dispatcher import Pointers
 from longtake.engine.waking import DOORBELL_SWEEPER
 
 IDLE_SECONDS = 30.0
@@ -73,3 +78,42 @@ async def test_a_sleeper_that_is_not_rung_would_be_late(database, broker, tmp_pa
 
         with pytest.raises(AssertionError, match="the end of run"):
             await ended(process, str(receipt.run_id), 1 + LATE_SECONDS)
+
+
+TIMED_RUNS = 100
+EARLY = """
+select count(*) from longtake.events s join longtake.events g on g.run_id = s.run_id and g.type = 'gates_opened'
+where s.type = 'step_succeeded' and s.recorded_at < (g.data->'gates'->0->>'until')::timestamptz
+"""
+WAKINGS = "select run_id, count(*) from longtake.events where type = 'step_succeeded' group by run_id"
+
+
+@promise("W45")
+async def test_timers_that_three_dispatchers_and_three_sweepers_find_at_once_fire_once_each_and_never_early(
+    database, broker, tmp_path
+):
+    """F55: everybody is told of every run again and again while its time comes."""
+    async with AsyncExitStack() as stack:
+        processes = [
+            await stack.enter_async_context(
+                runtime(database, broker, tmp_path / str(number), timed_app(), grace_seconds=0.05)
+            )
+            for number in range(3)
+        ]
+        first = processes[0]
+        receipts = [await start_run(first, f"nap-{number}", "nap@1") for number in range(TIMED_RUNS)]
+        runs = [uuid.UUID(str(receipt.run_id)) for receipt in receipts]
+        connection = await database.connect()
+
+        async def over() -> bool:
+            await asyncio.gather(
+                *(process.dispatcher.handle(Pointers(runs=dict.fromkeys(runs))) for process in processes)
+            )
+            return await connection.fetchval("select count(*) from longtake.timers") == 0
+
+        await eventually(over, "the end of all timers", 30)
+        for run_id in runs:
+            await ended(first, str(run_id))
+
+    assert await connection.fetchval(EARLY) == 0
+    assert {row["run_id"]: row["count"] for row in await connection.fetch(WAKINGS)} == dict.fromkeys(runs, 1)

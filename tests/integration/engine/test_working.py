@@ -1,6 +1,7 @@
 """How work is done: claimed, opened, renewed, reported, and only then acknowledged or followed by more (P1, P11, P18)."""
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
@@ -74,6 +75,29 @@ async def test_the_call_runs_under_a_claim_with_its_door_marked_open_and_its_suc
         "where a.step = 'first' and b.step = 'then'"
     )
     assert [tuple(row) for row in order] == [(True, True, True)]
+
+
+@promise("W41")
+async def test_while_a_call_is_begun_nobody_else_can_begin_it(database, broker, tmp_path):
+    """That it was begun is durable before the call: another worker that is told of it finds nothing to claim."""
+    app, looking = looking_app()
+    looking.connection = await database.connect()
+    async with runtime(database, broker, tmp_path, app) as process:
+        receipt = await start_run(process, "begun", "look@1")
+        await eventually(lambda: looking.seen, "the first call")
+        other = await Bench.open(process)
+        try:
+            begun = await other.open_effects(state="leased")
+            again = await other.effects.claim(
+                claim_id=uuid.uuid4(), effects=begun, limit=9, owner="other", lease_seconds=30
+            )
+        finally:
+            await other.close()
+        looking.gate.set()
+        summary = await ended(process, str(receipt.run_id))
+
+    assert (len(begun), again) == (1, [])
+    assert (summary["status"], len(looking.seen)) == ("completed", 2)
 
 
 @promise("G32", "G34", "G35")
