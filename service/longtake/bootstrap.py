@@ -297,7 +297,9 @@ class Runtime:
             secret=self.secret,
             verifiers=self.app.verifiers,
         )
-        self._services.append(Intake(self.admission, self.transport, self.sweep))
+        self._services.append(
+            Intake(self.admission, self.transport, self.sweep, producers=self.settings.producers)
+        )
         context = ApiContext(
             admission=self.admission,
             inbox=self.inbox,

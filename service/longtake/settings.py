@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import typed_settings
 
+from longtake.contracts.principal import Producers
 from longtake.errors import ConfigurationError
 
 ROLES = ("api", "dispatcher", "relay", "sweeper", "worker")
@@ -40,6 +41,8 @@ class Settings:
     """How providers reach our callbacks; empty: host and port."""
     allowed_hosts: str = ""
     """Host header values to take besides loopback, separated by commas."""
+    stream_producers: str = "*/*"
+    """Who may send commands over NATS: tenant/actor, separated by commas, `*` for any; looked at when one is taken."""
     callback_secret: typed_settings.SecretStr = field(default=typed_settings.SecretStr(""), repr=False)
     """Signs callback URLs; at least 32 characters; empty: a random one under the data directory."""
     lease_seconds: int = 30
@@ -100,11 +103,20 @@ class Settings:
             raise ConfigurationError(f"LONGTAKE_TRANSPORT is {self.transport!r}; use jetstream or off")
         if self.traces not in ("none", "file", "otlp"):
             raise ConfigurationError(f"LONGTAKE_TRACES is {self.traces!r}; use none, file or otlp")
+        try:
+            _ = self.producers
+        except ValueError as error:
+            raise ConfigurationError(f"LONGTAKE_STREAM_PRODUCERS: {error}") from error
         secret = str(self.callback_secret)
         if secret and len(secret) < 32:
             raise ConfigurationError(
                 f"LONGTAKE_CALLBACK_SECRET has {len(secret)} characters; use at least 32"
             )
+
+    @property
+    def producers(self) -> Producers:
+        """Who may send commands over NATS."""
+        return Producers.read(self.stream_producers)
 
     @property
     def hosts(self) -> tuple[str, ...]:

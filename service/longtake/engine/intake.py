@@ -13,7 +13,7 @@ import structlog
 
 from longtake.contracts.codec import to_json
 from longtake.contracts.ids import is_name
-from longtake.contracts.principal import Principal
+from longtake.contracts.principal import Principal, Producers
 from longtake.contracts.problems import Problem, problem
 from longtake.crash_points import reach
 from longtake.engine.admission import Admission
@@ -37,8 +37,16 @@ log = structlog.get_logger("longtake.engine.intake")
 class Intake(LoopService):
     """Reads LT_COMMAND until it is stopped."""
 
-    def __init__(self, admission: Admission, transport: Transport, store: SweepStore) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        transport: Transport,
+        store: SweepStore,
+        *,
+        producers: Producers = Producers(),  # noqa: B008 - frozen
+    ) -> None:
         super().__init__("intake", self._work)
+        self._producers = producers
         self._admission = admission
         self._transport = transport
         self._store = store
@@ -116,6 +124,14 @@ class Intake(LoopService):
         tenant = delivery.subject.split(".")[3]
         principal = Principal(tenant=tenant, actor=delivery.headers.get(ACTOR_HEADER, "nats"))
         try:
+            if not self._producers.include(principal):
+                # What was allowed when it was published need not be so any more (T10).
+                raise Refused(
+                    problem(
+                        "forbidden",
+                        f"{principal.actor!r} of {tenant!r} may not send commands over the streams.",
+                    )
+                )
             command = read_command(delivery.body, key=None)
             answer = await self._admission.admit(
                 principal, command, channel="nats", traceparent=extract(delivery.headers)
